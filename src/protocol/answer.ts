@@ -1,0 +1,129 @@
+/** What an upstream answered: one scan of a JSON-RPC response, for both eras. */
+import { isUtf8 } from 'node:buffer';
+import {
+  find,
+  isObject,
+  JsonFault,
+  jsonOf,
+  type Member,
+  type Members,
+  readObject,
+  type ScanOptions,
+  type Shape,
+  skipSpace,
+  textOf,
+} from './json.ts';
+import { metaKey } from './message.ts';
+
+const leaf = null;
+const answerShape: Shape = {
+  keys: {
+    id: leaf,
+    method: leaf,
+    result: { keys: { resultType: leaf, isError: leaf, ttlMs: leaf, cacheScope: leaf, nextCursor: leaf } },
+    error: { keys: { code: leaf, message: leaf, data: leaf } },
+    params: {
+      keys: {
+        progressToken: leaf,
+        level: leaf,
+        uri: leaf,
+        requestId: leaf,
+        _meta: { keys: { [metaKey.subscription]: leaf } },
+      },
+    },
+  },
+};
+
+export interface UpstreamError {
+  readonly code: number;
+  readonly message: string;
+  readonly data: unknown;
+}
+
+/** A message of an upstream, told apart; `bytes` is the whole of it. */
+export type UpstreamMessage =
+  | { readonly kind: 'result'; readonly bytes: Buffer; readonly id: Member; readonly result: Member }
+  | {
+      readonly kind: 'error';
+      readonly bytes: Buffer;
+      readonly id: Member | undefined;
+      readonly error: UpstreamError;
+    }
+  | { readonly kind: 'request'; readonly bytes: Buffer; readonly id: Member; readonly method: string }
+  | {
+      readonly kind: 'notification';
+      readonly bytes: Buffer;
+      readonly method: string;
+      readonly params: Members | undefined;
+    }
+  | { readonly kind: 'noise'; readonly reason: string };
+
+const noise = (reason: string): UpstreamMessage => ({ kind: 'noise', reason });
+
+function readError(bytes: Buffer, member: Member): UpstreamError | undefined {
+  const errorCode = jsonOf(bytes, find(member.members, 'code'));
+  const message = textOf(bytes, find(member.members, 'message'));
+  if (typeof errorCode !== 'number' || !Number.isInteger(errorCode)) return undefined;
+  return { code: errorCode, message: message ?? '', data: jsonOf(bytes, find(member.members, 'data')) };
+}
+
+function judge(bytes: Buffer, members: Members): UpstreamMessage {
+  const id = find(members, 'id');
+  const method = textOf(bytes, find(members, 'method'));
+  if (method !== undefined)
+    return id === undefined
+      ? { kind: 'notification', bytes, method, params: find(members, 'params')?.members }
+      : { kind: 'request', bytes, id, method };
+  const result = find(members, 'result');
+  const error = find(members, 'error');
+  if (isObject(bytes, error)) {
+    const read = readError(bytes, error);
+    return read === undefined
+      ? noise('an error without an integer code')
+      : { kind: 'error', bytes, id, error: read };
+  }
+  if (isObject(bytes, result))
+    return id === undefined ? noise('a result without an id') : { kind: 'result', bytes, id, result };
+  return noise('neither a result nor an error');
+}
+
+/** Scans one whole message of an upstream; never throws. */
+export function scanUpstream(bytes: Buffer, options: ScanOptions): UpstreamMessage {
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] !== 0x7b) return noise('no JSON object');
+  if (!isUtf8(bytes)) return noise('not UTF-8');
+  try {
+    const read = readObject(bytes, start, answerShape, options);
+    if (skipSpace(bytes, read.end) !== bytes.length) return noise('more than one JSON value');
+    return judge(bytes, read.members);
+  } catch (error) {
+    if (error instanceof JsonFault) return noise(error.message);
+    throw error;
+  }
+}
+
+/** The id as a number, where it is one. */
+export function numericId(bytes: Buffer, id: Member): number | undefined {
+  const text = bytes.toString('latin1', id.start, id.end);
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** For the transports: which exchange a message belongs to. */
+export function routeOf(
+  bytes: Buffer,
+  options: ScanOptions,
+): { kind: 'response'; id: number | undefined } | { kind: 'message' } | { kind: 'noise' } {
+  const message = scanUpstream(bytes, options);
+  switch (message.kind) {
+    case 'result':
+    case 'error':
+      return { kind: 'response', id: message.id === undefined ? undefined : numericId(bytes, message.id) };
+    case 'request':
+    case 'notification':
+      return { kind: 'message' };
+    case 'noise':
+      return { kind: 'noise' };
+    default:
+      throw message satisfies never;
+  }
+}

@@ -1,0 +1,94 @@
+/** A call and its reply: the one dialect (stateless 2026-07-28) that everything between the edges speaks. */
+import type { RequestMessage } from './message.ts';
+
+/** Who is calling, as far as the gateway knows; one authorization context each. */
+export interface Caller {
+  readonly name: string;
+}
+
+/** How a call ended, for metrics: `error` is the JSON-RPC code as text, or `tool_error` where a result says isError. */
+export type Outcome = { readonly kind: 'ok' } | { readonly kind: 'error'; readonly error: string };
+
+export const okOutcome: Outcome = { kind: 'ok' };
+
+/** The rest of a reply that is too long to hold: bytes pushed to one reader, who may pause them. */
+export interface ReplyRest {
+  /** Starts the flow. `data` returns false to pause it until `resume`; exactly one of `end` and `fail` is called, unless destroyed. */
+  read(reader: ReplyReader): void;
+  resume(): void;
+  destroy(): void;
+}
+
+export interface ReplyReader {
+  data(chunk: Buffer): boolean;
+  end(): void;
+  fail(cause: Error): void;
+}
+
+/** A JSON-RPC response, complete with the caller's own id, as bytes in parts that are to be written one after the other. */
+export interface Reply {
+  readonly parts: readonly Buffer[];
+  /** Follows the parts, where the answer is longer than what is held. */
+  readonly rest?: ReplyRest;
+  readonly outcome: Outcome;
+  /** The HTTP status that the specification binds to this answer; 200 for nearly all. */
+  readonly status: number;
+}
+
+/** One abort, one listener: what an AbortSignal does here, without its cost on the hot path. */
+export class CallSignal {
+  #cause: Error | undefined;
+  #listener: ((cause: Error) => void) | undefined;
+
+  get cause(): Error | undefined {
+    return this.#cause;
+  }
+
+  /** Replaces the listener; called at once if the call was aborted before. */
+  listen(listener: (cause: Error) => void): void {
+    this.#listener = listener;
+    if (this.#cause !== undefined) listener(this.#cause);
+  }
+
+  unlisten(): void {
+    this.#listener = undefined;
+  }
+
+  abort(cause: Error): void {
+    if (this.#cause !== undefined) return;
+    this.#cause = cause;
+    this.#listener?.(cause);
+  }
+}
+
+/** One request of one caller on its way through the gateway. */
+export class Call {
+  readonly request: RequestMessage;
+  readonly caller: Caller;
+  /** Mcp-Param-* headers as they came: name in lower case, value still encoded. */
+  readonly paramHeaders: ReadonlyMap<string, string>;
+  readonly signal = new CallSignal();
+  /** Called with each notification of this call, before it is handed on: what renews a deadline. */
+  onProgress: (() => void) | undefined;
+  /** The public name of the tool or prompt, once it is known to exist: what metrics may use as a label. */
+  known: { readonly tool?: string; readonly prompt?: string } | undefined;
+  readonly #deliver: (message: Buffer) => void;
+
+  constructor(
+    request: RequestMessage,
+    caller: Caller,
+    paramHeaders: ReadonlyMap<string, string>,
+    deliver: (message: Buffer) => void,
+  ) {
+    this.request = request;
+    this.caller = caller;
+    this.paramHeaders = paramHeaders;
+    this.#deliver = deliver;
+  }
+
+  /** Hands the caller a notification that belongs to this call: one whole JSON-RPC message. */
+  notify(message: Buffer): void {
+    this.onProgress?.();
+    this.#deliver(message);
+  }
+}

@@ -1,0 +1,121 @@
+/** The ladder of checks that a modern request climbs before it becomes a call: data, in order, the first that fails answers. */
+import { bodyVersion, modernVersion } from './era.ts';
+import { code, RpcError } from './errors.ts';
+import { decodeHeader } from './headers.ts';
+import { find, isObject, textOf } from './json.ts';
+import { metaKey, paramOf, type RequestMessage } from './message.ts';
+import { methodOf } from './methods.ts';
+
+export interface ModernInbound {
+  readonly request: RequestMessage;
+  readonly header: (name: string) => string | undefined;
+  /** What `supported` of -32022 lists. */
+  readonly supported: readonly string[];
+}
+
+/** `header` names the mismatched header, for the counter. */
+export interface Refusal {
+  readonly error: RpcError;
+  readonly header?: string;
+}
+
+type Check = (inbound: ModernInbound) => Refusal | undefined;
+
+const refuse = (errorCode: number, message: string, data?: unknown): Refusal => ({
+  error: new RpcError(errorCode, message, { status: 400, ...(data === undefined ? {} : { data }) }),
+});
+
+const mismatch = (header: string, message: string): Refusal => ({
+  ...refuse(code.headerMismatch, `Header mismatch: ${message}`),
+  header,
+});
+
+const shown = (value: string): string => `'${value.length > 100 ? `${value.slice(0, 100)}…` : value}'`;
+
+const missingMeta = (key: string): Refusal =>
+  refuse(code.invalidParams, `Invalid params: _meta['${key}'] is required and must be well formed`);
+
+const hasVersion: Check = ({ request }) =>
+  bodyVersion(request.bytes, request.meta) === undefined ? missingMeta(metaKey.version) : undefined;
+
+const versionMatches: Check = ({ request, header }) => {
+  const value = header('mcp-protocol-version');
+  const body = bodyVersion(request.bytes, request.meta);
+  if (value === body) return undefined;
+  return mismatch(
+    'mcp-protocol-version',
+    value === undefined
+      ? 'MCP-Protocol-Version is missing'
+      : `MCP-Protocol-Version is ${shown(value)} but the body says ${shown(body ?? '')}`,
+  );
+};
+
+const versionSupported: Check = ({ request, supported }) => {
+  const requested = bodyVersion(request.bytes, request.meta);
+  if (requested === modernVersion) return undefined;
+  return refuse(code.unsupportedVersion, `Unsupported protocol version ${shown(requested ?? '')}`, {
+    supported,
+    requested,
+  });
+};
+
+const hasCapabilities: Check = ({ request }) =>
+  isObject(request.bytes, find(request.meta, metaKey.capabilities))
+    ? undefined
+    : missingMeta(metaKey.capabilities);
+
+const methodMatches: Check = ({ request, header }) => {
+  const value = header('mcp-method');
+  if (value === request.method) return undefined;
+  return mismatch(
+    'mcp-method',
+    value === undefined
+      ? 'Mcp-Method is missing'
+      : `Mcp-Method is ${shown(value)} but the body says ${shown(request.method)}`,
+  );
+};
+
+const nameMatches: Check = ({ request, header }) => {
+  const param = methodOf(request.method)?.nameParam;
+  if (param === undefined) return undefined;
+  const body = textOf(request.bytes, paramOf(request, param));
+  if (body === undefined) return refuse(code.invalidParams, `Invalid params: "${param}" must be a string`);
+  const raw = header('mcp-name');
+  if (raw === undefined) return mismatch('mcp-name', 'Mcp-Name is missing');
+  const value = decodeHeader(raw);
+  if (value === body) return undefined;
+  return mismatch(
+    'mcp-name',
+    value === undefined
+      ? 'Mcp-Name holds characters or Base64 that it may not'
+      : `Mcp-Name is ${shown(value)} but the body says ${shown(body)}`,
+  );
+};
+
+const levels = new Set(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']);
+
+const levelKnown: Check = ({ request }) => {
+  const member = find(request.meta, metaKey.logLevel);
+  if (member === undefined || levels.has(textOf(request.bytes, member) ?? '')) return undefined;
+  return refuse(code.invalidParams, `Invalid params: _meta['${metaKey.logLevel}'] is no log level`);
+};
+
+/** In the order of the specification's "Server Validation": the body's version first, since it says what the rest must be. */
+const checks: readonly Check[] = [
+  hasVersion,
+  versionMatches,
+  versionSupported,
+  hasCapabilities,
+  methodMatches,
+  nameMatches,
+  levelKnown,
+];
+
+/** The first check that fails, or undefined where the request may pass. */
+export function climb(inbound: ModernInbound): Refusal | undefined {
+  for (const check of checks) {
+    const refusal = check(inbound);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
