@@ -1,0 +1,73 @@
+/** What a transport to one upstream does: carries requests out and tells, per request, what came back. */
+
+import type { UpstreamMessage } from '../protocol/answer.ts';
+
+/** One request to an upstream. Ids are the gateway's own, unique per channel. */
+export interface Outgoing {
+  readonly id: number;
+  readonly method: string;
+  /** The whole JSON-RPC request, UTF-8, no raw line ends, with `id` inside. */
+  readonly body: Buffer;
+  /** Header names and values in turn, for HTTP only (MCP-Protocol-Version, Mcp-Method, …). */
+  readonly headers: readonly string[];
+}
+
+/** The body of an answer that is longer than `limits.holdBytes`, still arriving. */
+export interface IncomingRest {
+  read(reader: { data(chunk: Buffer): boolean; end(): void; fail(cause: Error): void }): void;
+  resume(): void;
+  destroy(): void;
+}
+
+/** Who waits for one request's answer. Exactly one of `reply` and `fail` is called, once. */
+export interface Exchange {
+  /** A whole JSON-RPC message without the shape of a response to this request: a notification or a question of the server's. */
+  message(message: Buffer): void;
+  /** The response: a whole JSON-RPC message, scanned already where the transport had to, or its first bytes with the rest still arriving. */
+  reply(head: Buffer, rest?: IncomingRest, scanned?: UpstreamMessage): void;
+  /** The exchange ended without an answer; `error` is an RpcError or a ChannelError. */
+  fail(error: Error): void;
+}
+
+/** What a channel tells of messages that belong to no request, and of its end. */
+export interface ChannelEvents {
+  message(message: Buffer): void;
+  /** The channel is gone (child exited, …) and every open exchange has failed; never called after `close`. */
+  closed(cause: Error): void;
+}
+
+/** Why an exchange or a channel failed; `sent` says whether the upstream may have seen the request. */
+export class ChannelError extends Error {
+  readonly reason: 'unreachable' | 'lost' | 'broken' | 'status' | 'too-big' | 'closed';
+  readonly sent: boolean;
+  /** The HTTP status and the first bytes of the body, where there was one. */
+  readonly http: { readonly status: number; readonly body: Buffer } | undefined;
+
+  constructor(
+    reason: ChannelError['reason'],
+    message: string,
+    options: { sent: boolean; http?: { status: number; body: Buffer }; cause?: unknown },
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ChannelError';
+    this.reason = reason;
+    this.sent = options.sent;
+    this.http = options.http;
+  }
+}
+
+export interface Channel {
+  readonly transport: 'stdio' | 'streamable-http';
+  send(outgoing: Outgoing, exchange: Exchange): void;
+  /** Sends a notification or a response; nobody waits for it. */
+  post(body: Buffer, headers: readonly string[]): void;
+  /** Opens a stream of the server's own messages (GET of the legacy eras), where the transport has one; returns what closes it. */
+  openStream?(
+    headers: readonly string[],
+    events: { opened(): void; message(data: Buffer): void; closed(cause: Error | undefined): void },
+  ): () => void;
+  /** Forgets an exchange: what still arrives for it is dropped. On HTTP its stream is closed too. */
+  cancel(id: number): void;
+  /** Ends it and all that it started; open exchanges fail with reason `closed`. Safe to call twice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,67 @@
+/** What differs between the eras towards an upstream, as one small table of functions each. */
+import type { Call } from '../protocol/call.ts';
+import { type Era, modernVersion } from '../protocol/era.ts';
+import { encodeHeader } from '../protocol/headers.ts';
+import type { ScanOptions } from '../protocol/json.ts';
+import { metaKey } from '../protocol/message.ts';
+import { methodOf } from '../protocol/methods.ts';
+import { legacyBody, modernBody, type Target } from './outgoing.ts';
+
+/** How one upstream is spoken to. */
+export interface Dialect {
+  readonly era: Era;
+  readonly version: string;
+  body(call: Call, id: number, target: Target): Buffer;
+  /** HTTP headers of a call, names and values in turn. */
+  headers(method: string, target: Target): readonly string[];
+  /** A request of the gateway's own. */
+  own(id: number, method: string, params: Readonly<Record<string, unknown>>): Buffer;
+  /** What tells the upstream that a request is cancelled, or undefined where closing its stream does. */
+  cancel(id: number, transport: 'stdio' | 'streamable-http'): Buffer | undefined;
+}
+
+export interface Identity {
+  readonly name: string;
+  readonly version: string;
+}
+
+const cancelled = (id: number): Buffer =>
+  Buffer.from(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
+
+const requestBytes = (id: number, method: string, params: unknown): Buffer =>
+  Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+
+/** 2026-07-28: stateless, `_meta` on each request, mirrored headers. */
+export const modernDialect = (identity: Identity): Dialect => ({
+  era: 'modern',
+  version: modernVersion,
+  body: (call, id, target) => modernBody(call.request, id, target),
+  headers: (method, target) => [...mirrored(method, target.name), ...target.paramHeaders],
+  own: (id, method, params) =>
+    requestBytes(id, method, {
+      ...params,
+      _meta: {
+        [metaKey.version]: modernVersion,
+        [metaKey.clientInfo]: identity,
+        [metaKey.capabilities]: {},
+      },
+    }),
+  cancel: (id, transport) => (transport === 'stdio' ? cancelled(id) : undefined),
+});
+
+function mirrored(method: string, name: string | undefined): string[] {
+  const headers = ['MCP-Protocol-Version', modernVersion, 'Mcp-Method', method];
+  if (name !== undefined && methodOf(method)?.nameParam !== undefined)
+    headers.push('Mcp-Name', encodeHeader(name));
+  return headers;
+}
+
+/** A revision with sessions, after its handshake. */
+export const legacyDialect = (version: string, options: ScanOptions): Dialect => ({
+  era: 'legacy',
+  version,
+  body: (call, id, target) => legacyBody(call.request, id, target, options),
+  headers: () => (version >= '2025-06-18' ? ['MCP-Protocol-Version', version] : []),
+  own: (id, method, params) => requestBytes(id, method, params),
+  cancel: (id) => cancelled(id),
+});

@@ -1,0 +1,36 @@
+/** What a caller is told when a transport failed: which server, what happened, what it means for the call. */
+import { own, RpcError } from '../protocol/errors.ts';
+import { ChannelError } from './channel.ts';
+
+/** RpcErrors pass; a ChannelError becomes one that names the server and says whether the call may have run. */
+export function failureOf(error: Error, upstream: string): Error {
+  if (!(error instanceof ChannelError)) return error;
+  const server = `server \`${upstream}\``;
+  const options = { cause: error };
+  switch (error.reason) {
+    case 'unreachable':
+      return new RpcError(
+        own.upstreamDown,
+        `${server} can't be reached: ${error.message}; nothing was sent`,
+        options,
+      );
+    case 'closed':
+      return new RpcError(own.upstreamDown, `${server} was stopped: ${error.message}`, options);
+    case 'lost':
+      return new RpcError(
+        own.upstreamLost,
+        `${server} went away during the call: ${error.message}; the call may or may not have run`,
+        options,
+      );
+    case 'broken':
+    case 'status':
+    case 'too-big':
+      return new RpcError(own.upstreamBroken, `${server} gave no usable answer: ${error.message}`, options);
+    default:
+      throw error.reason satisfies never;
+  }
+}
+
+/** The reason label of the error counter. */
+export const reasonOf = (error: Error): string =>
+  error instanceof ChannelError ? error.reason : error instanceof RpcError ? String(error.code) : 'bug';

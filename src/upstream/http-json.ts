@@ -1,0 +1,130 @@
+/** A JSON answer: held whole where it is short, handed on as it comes where it is long. */
+import { isUtf8 } from 'node:buffer';
+import { ChannelError } from './channel.ts';
+import {
+  type Body,
+  type ChannelContext,
+  type Flow,
+  type Head,
+  type OpenCall,
+  tooBig,
+} from './http-response.ts';
+import { StreamedRest } from './http-rest.ts';
+import { Utf8Check } from './http-utf8.ts';
+
+/** Enough to read an envelope in, where it is known from the start that the answer is too long to hold. */
+const headBytesMin = 16_384;
+/** So many small chunks are joined into one, so that their count costs no memory of its own. */
+const looseMax = 1024;
+
+/** Holds an answer of up to `holdBytes` and checks it whole; replies with the head of a longer one and streams the rest. */
+export class JsonBody implements Body {
+  readonly #call: OpenCall;
+  readonly #context: ChannelContext;
+  readonly #flow: Flow;
+  readonly #heldMax: number;
+  readonly #status: number;
+  #chunks: Buffer[] = [];
+  #loose = 0;
+  #bytes = 0;
+  #rest: StreamedRest | undefined;
+
+  constructor(call: OpenCall, context: ChannelContext, head: Head, flow: Flow) {
+    const { holdBytes } = context.limits;
+    this.#call = call;
+    this.#context = context;
+    this.#flow = flow;
+    this.#status = head.status;
+    const isLong = head.bodyBytes !== undefined && head.bodyBytes > holdBytes;
+    this.#heldMax = isLong ? Math.min(headBytesMin, holdBytes) : holdBytes;
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#rest !== undefined) {
+      this.#rest.push(chunk);
+      return;
+    }
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    this.#loose += 1;
+    if (this.#loose === looseMax) {
+      this.#chunks.push(Buffer.concat(this.#chunks.splice(-looseMax)));
+      this.#loose = 0;
+    }
+    if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
+    else if (this.#bytes > this.#heldMax) this.#stream();
+  }
+
+  end(): void {
+    if (this.#rest !== undefined) {
+      this.#rest.end();
+      return;
+    }
+    const whole = this.#held();
+    if (!isUtf8(whole)) this.#refuse(this.#notUtf8());
+    else if (startsObject(whole)) this.#call.reply(whole);
+    else this.#refuse(this.#notJsonRpc(whole));
+  }
+
+  fail(cause: ChannelError): void {
+    if (this.#rest === undefined) this.#call.fail(cause);
+    else this.#rest.fail(cause);
+  }
+
+  #stream(): void {
+    const head = this.#held();
+    const utf8 = new Utf8Check();
+    if (!utf8.push(head)) {
+      this.#refuse(this.#notUtf8());
+      return;
+    }
+    if (!startsObject(head)) {
+      this.#refuse(this.#notJsonRpc(head));
+      return;
+    }
+    const rest = new StreamedRest(this.#call, this.#flow, {
+      utf8,
+      bytesMax: this.#context.limits.resultBytesMax - this.#bytes,
+      tooBig: () => tooBig(this.#context),
+      notUtf8: () => this.#notUtf8(),
+    });
+    this.#rest = rest;
+    this.#call.reply(head, rest);
+    rest.pauseUntilRead();
+  }
+
+  /** What came so far, without the byte order mark that some servers write (RFC 8259, 8.1). */
+  #held(): Buffer {
+    const [only] = this.#chunks;
+    const whole =
+      this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks, this.#bytes);
+    this.#chunks = [];
+    const hasBom = whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf;
+    return hasBom ? whole.subarray(3) : whole;
+  }
+
+  #refuse(error: ChannelError): void {
+    this.#flow.abort();
+    this.#call.fail(error);
+  }
+
+  #notUtf8(): ChannelError {
+    return new ChannelError('broken', 'it answered with bytes that are not UTF-8', { sent: true });
+  }
+
+  #notJsonRpc(body: Buffer): ChannelError {
+    const what = body.length === 0 ? 'an empty body' : 'a body that is no JSON-RPC message';
+    const message = `it answered ${this.#status} application/json with ${what}`;
+    return new ChannelError('broken', message, { sent: true });
+  }
+}
+
+/** Whether the first byte that isn't white space opens an object. */
+function startsObject(body: Buffer): boolean {
+  let at = 0;
+  while (isSpace(body[at])) at += 1;
+  return body[at] === 0x7b;
+}
+
+const isSpace = (byte: number | undefined): boolean =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;

@@ -1,0 +1,307 @@
+/** The channel to a server that speaks Streamable HTTP (2026-07-28 and back to 2025-03-26). */
+import type { Logger } from 'pino';
+import { type Dispatcher, Pool } from 'undici';
+import { own, RpcError } from '../protocol/errors.ts';
+import { type Channel, ChannelError, type ChannelEvents, type Exchange, type Outgoing } from './channel.ts';
+import { DroppedAnswer, HttpCall } from './http-answer.ts';
+import { ListenEvents, type StreamReader } from './http-events.ts';
+import { HeaderSet, isReserved } from './http-headers.ts';
+import { HttpRequest, type HttpRequestOptions, type Place } from './http-request.ts';
+import type { ChannelContext, Receiver, Routed } from './http-response.ts';
+
+export interface HttpOptions {
+  readonly name: string;
+  readonly url: URL;
+  /** Sent with every request; what a request has itself comes before them. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly limits: {
+    /** A JSON answer up to this is handed on whole. */
+    readonly holdBytes: number;
+    /** No answer and no event may be longer. */
+    readonly resultBytesMax: number;
+    /** So many calls may be open at once, and so many connections for them. */
+    readonly exchangesMax: number;
+  };
+  readonly connectTimeoutMs: number;
+  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>;
+  readonly events: ChannelEvents;
+  /** Tells what a message on an event stream is, without reading it whole. */
+  route(data: Buffer): Routed;
+  /** Used instead of pools of the channel's own, and not closed with it. */
+  readonly dispatcher?: Dispatcher;
+}
+
+/** Streams that stay open: listens and GETs. */
+const streamsMax = 64;
+/** Notifications and responses on their way. */
+const postsMax = 256;
+/** How long the server may take to acknowledge one of those. */
+const postSilenceMs = 30_000;
+/** How long the end of a session may take. */
+const goodbyeMs = 1000;
+/** Shorter than any server is known to keep an idle connection, since a call that meets a dead one can't be sent again. */
+const idleMs = 250;
+/** How much earlier than it says a server may close an idle connection. */
+const idleMarginMs = 500;
+
+/** Visible ASCII (2025-11-25, "Session Management"), of a length that a header can have. */
+const sessionForm = /^[\x21-\x7e]{1,1024}$/;
+/** Shorter header values are no secrets, and hiding them would hide every message. */
+const secretBytesMin = 6;
+
+const noEncoding = ['accept-encoding', 'identity'];
+const postHeaders = [
+  'content-type',
+  'application/json',
+  'accept',
+  'application/json, text/event-stream',
+  ...noEncoding,
+];
+
+interface OpenRequest {
+  readonly call: HttpCall;
+  readonly request: HttpRequest;
+  readonly isListen: boolean;
+}
+
+/** Opens a channel; nothing is connected before the first request. */
+export const openHttp = (options: HttpOptions): HttpChannel => new HttpChannel(options);
+
+/** Streamable HTTP: each message is a POST of its own; a session, where the server gives one, is kept and sent along. */
+export class HttpChannel implements Channel {
+  readonly transport = 'streamable-http';
+  readonly #options: HttpOptions;
+  readonly #context: ChannelContext;
+  readonly #place: Place;
+  /** The headers of a POST. */
+  readonly #posted: HeaderSet;
+  /** The headers of the configuration. */
+  readonly #configured: HeaderSet;
+  readonly #calls: Dispatcher;
+  /** For what stays open, and for what may not wait behind calls, since calls may wait for it. */
+  readonly #aside: Dispatcher;
+  readonly #pools: readonly Pool[];
+  readonly #open = new Map<number, OpenRequest>();
+  readonly #streams = new Map<ListenEvents, HttpRequest>();
+  #listens = 0;
+  #posts = 0;
+  #session: string | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: HttpOptions) {
+    const { name, url, limits, log } = options;
+    this.#options = options;
+    const home = url.pathname + url.search;
+    this.#place = { origin: url.origin, home, path: home };
+    const configured = configuredHeaders(options);
+    this.#configured = new HeaderSet(configured);
+    this.#posted = new HeaderSet([...postHeaders, ...configured]);
+    const secrets = configured.flatMap((value, index) => (index % 2 === 0 ? [] : value.split(' ')));
+    this.#context = {
+      name,
+      origin: url.origin,
+      limits,
+      log,
+      secrets: secrets.filter((secret) => secret.length >= secretBytesMin),
+      route: options.route,
+      stray: (message) => options.events.message(message),
+      initialized: (session) => this.#keepSession(session),
+      forget: (id) => this.#forget(id),
+    };
+    if (options.dispatcher === undefined) {
+      const calls = poolOf(options, limits.exchangesMax);
+      const aside = poolOf(options, 2 * streamsMax + postsMax);
+      this.#pools = [calls, aside];
+      this.#calls = calls;
+      this.#aside = aside;
+    } else {
+      this.#pools = [];
+      this.#calls = options.dispatcher;
+      this.#aside = options.dispatcher;
+    }
+  }
+
+  /** The session that the server gave with its answer to the last `initialize`. */
+  get session(): string | undefined {
+    return this.#session;
+  }
+
+  send(outgoing: Outgoing, exchange: Exchange): void {
+    const { id, method, body } = outgoing;
+    const isListen = method === 'subscriptions/listen';
+    const refusal = isListen
+      ? this.#refusal('listen streams', this.#listens, streamsMax)
+      : this.#refusal('calls', this.#open.size - this.#listens, this.#options.limits.exchangesMax);
+    if (refusal !== undefined) {
+      queueMicrotask(() => exchange.fail(refusal));
+      return;
+    }
+    const headers = this.#posted.with(outgoing.headers);
+    if (method !== 'initialize') this.#addSession(headers);
+    const call = new HttpCall(this.#context, id, method, exchange);
+    const dispatcher = isListen ? this.#aside : this.#calls;
+    const request = this.#request({ dispatcher, method: 'POST', headers, body, silenceMs: 0 }, call);
+    this.#open.set(id, { call, request, isListen });
+    if (isListen) this.#listens += 1;
+    request.send();
+  }
+
+  /** Never throws; what becomes of it is in the log, at level debug. */
+  post(body: Buffer, headers: readonly string[]): void {
+    if (this.#closing !== undefined) return;
+    if (this.#posts >= postsMax) {
+      this.#options.log.warn({ upstream: this.#options.name, postsMax }, 'Dropped a message: too many wait');
+      return;
+    }
+    this.#posts += 1;
+    const all = this.#posted.with(headers);
+    this.#addSession(all);
+    const answer = new DroppedAnswer(this.#context, 'message', () => {
+      this.#posts -= 1;
+    });
+    this.#request(
+      { dispatcher: this.#aside, method: 'POST', headers: all, body, silenceMs: postSilenceMs },
+      answer,
+    ).send();
+  }
+
+  cancel(id: number): void {
+    const open = this.#open.get(id);
+    if (open === undefined) return;
+    open.call.drop();
+    open.request.abort();
+  }
+
+  /**
+   * Opens the stream by which a server of 2025-11-25 and before sends what belongs to no call.
+   * Returns what closes it again, after which nothing more is delivered.
+   */
+  openStream(headers: readonly string[], reader: StreamReader): () => void {
+    const refusal = this.#refusal('streams', this.#streams.size, streamsMax);
+    if (refusal !== undefined) {
+      queueMicrotask(() => reader.closed(refusal));
+      return () => undefined;
+    }
+    const all = this.#configured.with(['accept', 'text/event-stream', ...noEncoding, ...headers]);
+    this.#addSession(all);
+    const stream: ListenEvents = new ListenEvents(this.#context, reader, () => this.#streams.delete(stream));
+    const request = this.#request(
+      { dispatcher: this.#aside, method: 'GET', headers: all, body: null, silenceMs: 0 },
+      stream,
+    );
+    this.#streams.set(stream, request);
+    request.send();
+    return () => {
+      stream.stop();
+      request.abort();
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shut();
+    return this.#closing;
+  }
+
+  async #shut(): Promise<void> {
+    for (const { call, request } of [...this.#open.values()]) {
+      const error = closedError(request.sent);
+      request.abort();
+      call.fail(error);
+    }
+    for (const [stream, request] of [...this.#streams]) {
+      request.abort();
+      stream.fail(closedError(true));
+    }
+    await this.#endSession();
+    await Promise.all(this.#pools.map((pool) => pool.destroy()));
+  }
+
+  /** Tells the server that the session is over, and doesn't wait long for it to hear. */
+  #endSession(): Promise<void> {
+    const session = this.#session;
+    if (session === undefined) return Promise.resolve();
+    this.#session = undefined;
+    return new Promise((resolve) => {
+      const headers = this.#configured.with([...noEncoding, 'mcp-session-id', session]);
+      const done = (): void => {
+        clearTimeout(timer);
+        request.abort();
+        resolve();
+      };
+      const timer = setTimeout(done, goodbyeMs);
+      const answer = new DroppedAnswer(this.#context, 'end of the session', done);
+      const request = this.#request(
+        { dispatcher: this.#aside, method: 'DELETE', headers, body: null, silenceMs: goodbyeMs },
+        answer,
+      );
+      request.send();
+    });
+  }
+
+  #request(options: Omit<HttpRequestOptions, 'place' | 'context'>, receiver: Receiver): HttpRequest {
+    return new HttpRequest({ ...options, place: this.#place, context: this.#context }, receiver);
+  }
+
+  #addSession(headers: string[]): void {
+    if (this.#session !== undefined) headers.push('mcp-session-id', this.#session);
+  }
+
+  #keepSession(session: string | undefined): void {
+    const isUsable = session === undefined || sessionForm.test(session);
+    this.#session = isUsable ? session : undefined;
+    if (!isUsable) this.#options.log.warn({ upstream: this.#options.name }, 'Ignored a malformed session id');
+  }
+
+  #forget(id: number): void {
+    const open = this.#open.get(id);
+    if (open === undefined) return;
+    this.#open.delete(id);
+    if (open.isListen) this.#listens -= 1;
+  }
+
+  #refusal(what: string, count: number, countMax: number): Error | undefined {
+    if (this.#closing !== undefined) return closedError(false);
+    if (count < countMax) return undefined;
+    const message = `server \`${this.#options.name}\` has ${count} ${what} open, and may have no more`;
+    return new RpcError(own.overLimit, message);
+  }
+}
+
+const closedError = (sent: boolean): ChannelError =>
+  new ChannelError('closed', 'the gateway closed the connection', { sent });
+
+function poolOf({ url, connectTimeoutMs }: HttpOptions, connections: number): Pool {
+  return new Pool(url.origin, {
+    connections,
+    pipelining: 1,
+    connectTimeout: connectTimeoutMs,
+    keepAliveTimeout: idleMs,
+    keepAliveMaxTimeout: idleMs,
+    keepAliveTimeoutThreshold: idleMarginMs,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+}
+
+/** The headers of the configuration that count, and the credentials of the URL, as names and values in turn. */
+function configuredHeaders({ name, url, headers, log }: HttpOptions): string[] {
+  const all: string[] = [];
+  for (const [header, value] of Object.entries(headers)) {
+    if (isReserved(header))
+      log.warn({ upstream: name, header }, 'Ignored a header that the gateway sets itself');
+    else all.push(header, value);
+  }
+  const hasOwn = Object.keys(headers).some((header) => header.toLowerCase() === 'authorization');
+  if (url.username === '' || hasOwn) return all;
+  const credentials = Buffer.from(`${decoded(url.username)}:${decoded(url.password)}`);
+  return [...all, 'authorization', `Basic ${credentials.toString('base64')}`];
+}
+
+/** A part of a URL as it was meant, or as it stands where a percent sign means itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,80 @@
+/** From a server of the config to the upstream that speaks to it. */
+import type { Config, ServerConfig } from '../config/config.ts';
+import type { Log } from '../observe/log.ts';
+import { routeOf } from '../protocol/answer.ts';
+import type { Channel, ChannelEvents } from './channel.ts';
+import type { Identity } from './dialect.ts';
+import { openHttp } from './http.ts';
+import { StdioChannel } from './stdio.ts';
+import { Upstream, type UpstreamEvents } from './upstream.ts';
+
+export interface OpenOptions {
+  readonly config: Pick<Config, 'limits'>;
+  readonly identity: Identity;
+  readonly log: Log;
+  readonly events: UpstreamEvents;
+  stderr(upstream: string, chunk: Buffer): void;
+  mask(text: string): string;
+  readonly instance: string;
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+/** What may wait in a pipe to a child that does not read. */
+const queueBytesMax = 64 * 1024 * 1024;
+const connectTimeoutMs = 10_000;
+
+function opener(server: ServerConfig, options: OpenOptions): (events: ChannelEvents) => Channel {
+  const { target, name } = server;
+  const { limits } = options.config;
+  const { log } = options;
+  const exchangesMax = limits.callsInFlightMax;
+  const scan = { strict: false, depthMax: limits.nestingMax };
+  const route = (bytes: Buffer) => routeOf(bytes, scan);
+  switch (target.kind) {
+    case 'stdio':
+      return (events) =>
+        new StdioChannel({
+          target,
+          name,
+          limits: { lineBytesMax: limits.resultBytesMax, queueBytesMax, exchangesMax },
+          instance: options.instance,
+          log,
+          events,
+          route,
+          mask: options.mask,
+          onStderr: (chunk) => options.stderr(name, chunk),
+          onNoise: (why) => options.events.dropped(name, why),
+        });
+    case 'http':
+      return (events) =>
+        openHttp({
+          name,
+          url: target.url,
+          headers: target.headers,
+          limits: { holdBytes: limits.holdBytes, resultBytesMax: limits.resultBytesMax, exchangesMax },
+          connectTimeoutMs: Math.min(connectTimeoutMs, server.startTimeoutMs),
+          log,
+          events,
+          route,
+        });
+    default:
+      throw target satisfies never;
+  }
+}
+
+/** An upstream that is not started yet. */
+export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstream =>
+  new Upstream({
+    name: server.name,
+    transport: server.target.kind === 'stdio' ? 'stdio' : 'streamable-http',
+    identity: options.identity,
+    scan: { strict: false, depthMax: options.config.limits.nestingMax },
+    resultBytesMax: options.config.limits.resultBytesMax,
+    startTimeoutMs: server.startTimeoutMs,
+    open: opener(server, options),
+    events: options.events,
+    log: options.log,
+    now: options.now,
+    random: options.random,
+  });

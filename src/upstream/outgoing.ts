@@ -1,0 +1,89 @@
+/** From a call to the bytes that an upstream of either era is sent: spliced, never parsed and printed. */
+import { find, type Member, type Members, type ScanOptions } from '../protocol/json.ts';
+import { metaKey, paramOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
+import { type Edit, splice } from '../protocol/splice.ts';
+
+/** What a call is about, in the upstream's own words; `member` is where the body says so. */
+export interface Target {
+  readonly member: Member | undefined;
+  readonly name: string | undefined;
+  /** Mcp-Param-* for a modern HTTP upstream, names and values in turn. */
+  readonly paramHeaders: readonly string[];
+}
+
+export const noTarget: Target = { member: undefined, name: undefined, paramHeaders: [] };
+
+const replaced = (member: Member, text: string): Edit => ({
+  start: member.start,
+  end: member.end,
+  bytes: Buffer.from(text),
+});
+
+/** The edits that every era needs: the gateway's id and token in place of the caller's, the upstream's own name. */
+function commonEdits(request: RequestMessage, id: number, target: Target): Edit[] {
+  const edits = [replaced(request.id, String(id))];
+  const token = find(request.meta, metaKey.progressToken);
+  if (token !== undefined) edits.push(replaced(token, String(id)));
+  if (target.member !== undefined && target.name !== undefined)
+    edits.push(replaced(target.member, JSON.stringify(target.name)));
+  return edits;
+}
+
+/** The body for an upstream of 2026-07-28. */
+export const modernBody = (request: RequestMessage, id: number, target: Target): Buffer =>
+  splice(request.bytes, commonEdits(request, id, target));
+
+const reserved = 'io.modelcontextprotocol/';
+
+/** `_meta` without what a legacy revision does not know; the token and the trace context stay. */
+function legacyMeta(request: RequestMessage, meta: Members, id: number): Buffer {
+  const kept = meta
+    .filter((member) => !member.key.startsWith(reserved))
+    .map((member) =>
+      member.key === metaKey.progressToken
+        ? `"progressToken":${id}`
+        : request.bytes.toString('utf8', member.keyStart, member.end),
+    );
+  return Buffer.from(`{${kept.join(',')}}`);
+}
+
+const modernOnly = new Set(['inputResponses', 'requestState']);
+
+/** The same request without the members of multi round-trip requests: printed anew from the spans that stay, then scanned again. */
+function withoutRounds(request: RequestMessage, options: ScanOptions): RequestMessage {
+  const { bytes, params } = request;
+  if (params?.members === undefined || !params.members.some((member) => modernOnly.has(member.key)))
+    return request;
+  const kept = params.members
+    .filter((member) => !modernOnly.has(member.key))
+    .map((member) => bytes.toString('utf8', member.keyStart, member.end));
+  const body = splice(bytes, [
+    { start: params.start, end: params.end, bytes: Buffer.from(`{${kept.join(',')}}`) },
+  ]);
+  const scanned = scanInbound(body, options);
+  if (scanned.kind !== 'request') throw new Error('a request is no request after members were taken out');
+  return scanned.request;
+}
+
+/** The body for a legacy upstream: reserved `_meta` and the members of multi round-trip requests are taken out. */
+export function legacyBody(call: RequestMessage, id: number, target: Target, options: ScanOptions): Buffer {
+  const request = withoutRounds(call, options);
+  const moved =
+    request === call || target.member === undefined
+      ? target
+      : { ...target, member: memberLike(request, target.member) };
+  const metaMember = paramOf(request, '_meta');
+  const edits = commonEdits(request, id, moved).filter(
+    (edit) => metaMember === undefined || edit.start < metaMember.start || edit.end > metaMember.end,
+  );
+  if (metaMember !== undefined && request.meta !== undefined)
+    edits.push({
+      start: metaMember.start,
+      end: metaMember.end,
+      bytes: legacyMeta(request, request.meta, id),
+    });
+  return splice(request.bytes, edits);
+}
+
+const memberLike = (request: RequestMessage, member: Member): Member | undefined =>
+  paramOf(request, member.key) ?? find(paramOf(request, 'ref')?.members, member.key);

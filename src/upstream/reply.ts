@@ -1,0 +1,103 @@
+/** From what an upstream answered to the reply that the middle speaks: the caller's id, one resultType, translated codes. */
+import type { UpstreamError, UpstreamMessage } from '../protocol/answer.ts';
+import { numericId } from '../protocol/answer.ts';
+import { type Outcome, okOutcome, type Reply } from '../protocol/call.ts';
+import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { find, type Member, skipSpace } from '../protocol/json.ts';
+import { cut, type Edit } from '../protocol/splice.ts';
+
+export interface ReplyContext {
+  readonly upstream: string;
+  readonly method: string;
+  /** The caller's id, as written. */
+  readonly callerId: Buffer;
+  /** The id that the gateway gave the request. */
+  readonly id: number;
+}
+
+/** `text` ends in a comma, which an empty object does not want. */
+const insertAfterBrace = (bytes: Buffer, result: Member, text: string): Edit => ({
+  start: result.start + 1,
+  end: result.start + 1,
+  bytes: Buffer.from(bytes[skipSpace(bytes, result.start + 1)] === 0x7d ? text.slice(0, -1) : text),
+});
+
+/** What a complete result must have in 2026-07-28 and this one lacks. A legacy `resources/read` is never fresh, and nobody else's. */
+export function missingMembers(result: Member | undefined, method: string): string {
+  const lacks = (key: string): boolean => find(result?.members, key) === undefined;
+  let text = lacks('resultType') ? '"resultType":"complete",' : '';
+  if (method === 'resources/read') {
+    if (lacks('ttlMs')) text += '"ttlMs":0,';
+    if (lacks('cacheScope')) text += '"cacheScope":"private",';
+  }
+  return text;
+}
+
+function outcomeOf(bytes: Buffer, result: Member): Outcome {
+  const isError = find(result.members, 'isError');
+  return isError !== undefined && bytes[isError.start] === 0x74
+    ? { kind: 'error', error: 'tool_error' }
+    : okOutcome;
+}
+
+const broken = (context: ReplyContext, what: string): RpcError =>
+  new RpcError(
+    own.upstreamBroken,
+    `server \`${context.upstream}\` answered with something that is no JSON-RPC answer: ${what}`,
+  );
+
+/** The codes that must not leave as they are (basic/index, "Error Codes"): what they become, or undefined to pass as said. */
+export function translatedError(error: UpstreamError, upstream: string): RpcError | undefined {
+  if (error.code === code.missingCapability)
+    return new RpcError(error.code, error.message, { data: error.data, status: 400 });
+  if (error.code === -32002) return new RpcError(code.invalidParams, error.message, { data: error.data });
+  if (error.code === code.headerMismatch || error.code === code.unsupportedVersion)
+    return new RpcError(
+      own.upstreamBroken,
+      `server \`${upstream}\` refused the gateway's own request: ${error.message}`,
+      { data: { code: error.code, data: error.data } },
+    );
+  if (error.code === -32042 || (error.code <= -32023 && error.code >= -32099))
+    return new RpcError(code.internal, error.message, { data: { code: error.code, data: error.data } });
+  return undefined;
+}
+
+/** The reply in bytes, with the rest of them passed as they came; throws an RpcError where this is no answer. */
+export function replyOf(message: UpstreamMessage, context: ReplyContext): Reply {
+  switch (message.kind) {
+    case 'result': {
+      if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
+      const edits: Edit[] = [{ start: message.id.start, end: message.id.end, bytes: context.callerId }];
+      const missing = missingMembers(message.result, context.method);
+      if (missing !== '') edits.push(insertAfterBrace(message.bytes, message.result, missing));
+      return {
+        parts: cut(message.bytes, edits),
+        outcome: outcomeOf(message.bytes, message.result),
+        status: 200,
+      };
+    }
+    case 'error':
+      return errorReply(message, context);
+    case 'request':
+    case 'notification':
+      throw broken(context, `a ${message.kind}`);
+    case 'noise':
+      throw broken(context, message.reason);
+    default:
+      throw message satisfies never;
+  }
+}
+
+function errorReply(message: UpstreamMessage & { kind: 'error' }, context: ReplyContext): Reply {
+  const outcome: Outcome = { kind: 'error', error: String(message.error.code) };
+  const translated = translatedError(message.error, context.upstream);
+  if (translated !== undefined)
+    return { parts: [errorMessage(context.callerId, translated)], outcome, status: translated.status };
+  if (message.id === undefined || numericId(message.bytes, message.id) !== context.id) {
+    const { error } = message;
+    const said = new RpcError(error.code, error.message, { data: error.data });
+    return { parts: [errorMessage(context.callerId, said)], outcome, status: 200 };
+  }
+  const edit: Edit = { start: message.id.start, end: message.id.end, bytes: context.callerId };
+  return { parts: cut(message.bytes, [edit]), outcome, status: 200 };
+}

@@ -1,0 +1,210 @@
+/** The stdio transport: one JSON-RPC message a line, to and from a child process. */
+import { isUtf8 } from 'node:buffer';
+import { own, RpcError } from '../protocol/errors.ts';
+import { type Channel, ChannelError, type ChannelEvents, type Exchange, type Outgoing } from './channel.ts';
+import { Child, type ChildExit, type ChildLog, type ChildTarget } from './child.ts';
+import { LineSplitter } from './lines.ts';
+import { newMarker } from './process-tree.ts';
+import { StderrTail } from './stderr-tail.ts';
+
+/** What a line is: a response (with its id where that is a number), a request or notification of the server's, or neither. */
+export type Routed =
+  | { readonly kind: 'response'; readonly id: number | undefined }
+  | { readonly kind: 'message' }
+  | { readonly kind: 'noise' };
+
+/** Why something went nowhere: no JSON-RPC, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
+export type Dropped = 'noise' | 'stray' | 'too-long' | 'unsent';
+
+export interface StdioOptions {
+  readonly target: ChildTarget;
+  /** The upstream's name, for messages. */
+  readonly name: string;
+  readonly limits: {
+    readonly lineBytesMax: number;
+    readonly queueBytesMax: number;
+    readonly exchangesMax: number;
+  };
+  /** What this gateway is called across restarts, so that `endOrphans` can find what it leaves behind. */
+  readonly instance?: string;
+  readonly log: ChildLog;
+  readonly events: ChannelEvents;
+  /** Tells what a line is without making objects of it; gets UTF-8 without white space around it. */
+  route(line: Buffer): Routed;
+  /** Hides secrets in what the child said before its words go into an error. */
+  mask(text: string): string;
+  onStderr(chunk: Buffer): void;
+  onNoise(why: Dropped, line: Buffer): void;
+}
+
+const newline = Buffer.from('\n');
+/** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
+const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,/;
+
+const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0d;
+
+/** Without white space around it, nor the byte order mark that .NET begins with. */
+function trimmed(line: Buffer): Buffer {
+  let start = line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
+  let end = line.length;
+  while (isSpace(line[start])) start++;
+  while (end > start && isSpace(line[end - 1])) end--;
+  return end - start === line.length ? line : line.subarray(start, end);
+}
+
+/** A channel to one child; responses find their exchange by the gateway's own numeric ids. */
+export class StdioChannel implements Channel {
+  readonly transport = 'stdio';
+  readonly #options: StdioOptions;
+  readonly #child: Child;
+  readonly #open = new Map<number, Exchange>();
+  /** What came after the child stopped listening and before it is known why, which is soon. */
+  readonly #unsent = new Map<number, Exchange>();
+  readonly #stderr = new StderrTail();
+  #cause: ChannelError | undefined;
+
+  constructor(options: StdioOptions) {
+    this.#options = options;
+    const lines = new LineSplitter(
+      options.limits.lineBytesMax,
+      (line) => this.#line(trimmed(line)),
+      (head) => this.#tooLong(head),
+    );
+    this.#child = Child.spawn({
+      ...options.target,
+      marker: newMarker(options.instance ?? ''),
+      queueBytesMax: options.limits.queueBytesMax,
+      log: options.log,
+      onStdout: (chunk) => lines.push(chunk),
+      onStderr: (chunk) => {
+        this.#stderr.push(chunk);
+        options.onStderr(chunk);
+      },
+      onExit: (exit) => this.#exited(exit),
+    });
+  }
+
+  /** Fails the exchange, but never before it returns, where the child is gone or a limit is reached. */
+  send(outgoing: Outgoing, exchange: Exchange): void {
+    const refusal = this.#refusal();
+    if (refusal === undefined && !this.#child.writable) {
+      this.#unsent.set(outgoing.id, exchange);
+      return;
+    }
+    const error = refusal ?? this.#write(outgoing.body);
+    this.#open.set(outgoing.id, exchange);
+    if (error !== undefined) queueMicrotask(() => this.#fail(outgoing.id, error));
+  }
+
+  post(body: Buffer): void {
+    if (!this.#child.write(body, newline)) this.#options.onNoise('unsent', body);
+  }
+
+  cancel(id: number): void {
+    this.#open.delete(id);
+    this.#unsent.delete(id);
+  }
+
+  close(): Promise<void> {
+    this.#end(new ChannelError('closed', `server \`${this.#options.name}\` was stopped`, { sent: true }));
+    return this.#child.stop();
+  }
+
+  #refusal(): Error | undefined {
+    const { name, limits } = this.#options;
+    if (this.#cause !== undefined) return unsent(this.#cause);
+    if (this.#open.size + this.#unsent.size < limits.exchangesMax) return undefined;
+    return new RpcError(own.overLimit, `server \`${name}\`: ${limits.exchangesMax} calls are open already`);
+  }
+
+  #write(body: Buffer): Error | undefined {
+    if (this.#child.write(body, newline)) return undefined;
+    const { name, limits } = this.#options;
+    const why = `more than ${limits.queueBytesMax} bytes would wait for it to read them`;
+    return new RpcError(own.overLimit, `server \`${name}\`: ${why}`);
+  }
+
+  #line(line: Buffer): void {
+    if (this.#cause !== undefined) return;
+    const { route, events, onNoise } = this.#options;
+    const routed: Routed = isUtf8(line) ? route(line) : { kind: 'noise' };
+    switch (routed.kind) {
+      case 'message':
+        events.message(line);
+        return;
+      case 'noise':
+        onNoise('noise', line);
+        return;
+      case 'response': {
+        const exchange = this.#take(routed.id);
+        if (exchange === undefined) onNoise('stray', line);
+        else exchange.reply(line);
+        return;
+      }
+      default:
+        routed satisfies never;
+    }
+  }
+
+  #tooLong(head: Buffer): void {
+    if (this.#cause !== undefined) return;
+    const { name, limits, onNoise } = this.#options;
+    onNoise('too-long', head);
+    const id = idAtHead.exec(head.toString('latin1'))?.[1];
+    if (id === undefined) return;
+    const message = `server \`${name}\` answered with a line of more than ${limits.lineBytesMax} bytes`;
+    this.#fail(Number(id), new ChannelError('too-big', message, { sent: true }));
+  }
+
+  #exited(exit: ChildExit): void {
+    const { name, mask, events } = this.#options;
+    const server = `server \`${name}\``;
+    const lastLine = this.#stderr.lastLine();
+    const words = lastLine === undefined ? '' : `; its last line on stderr: ${mask(lastLine)}`;
+    const startFailure = mask(exit.error?.message ?? 'no reason known');
+    const cause =
+      this.#child.pid === undefined
+        ? new ChannelError('unreachable', `${server} could not be started: ${startFailure}`, {
+            sent: false,
+            cause: exit.error,
+          })
+        : new ChannelError('lost', `${server} ${howItWent(exit)}${words}`, { sent: true, cause: exit.error });
+    if (this.#end(cause)) events.closed(cause);
+  }
+
+  #take(id: number | undefined): Exchange | undefined {
+    if (id === undefined) return undefined;
+    const exchange = this.#open.get(id);
+    this.#open.delete(id);
+    return exchange;
+  }
+
+  #fail(id: number, error: Error): void {
+    this.#take(id)?.fail(error);
+  }
+
+  /** Fails all that is open; false where it had ended before. */
+  #end(cause: ChannelError): boolean {
+    if (this.#cause !== undefined) return false;
+    this.#cause = cause;
+    const sent = [...this.#open.values()];
+    const waiting = [...this.#unsent.values()];
+    this.#open.clear();
+    this.#unsent.clear();
+    for (const exchange of sent) exchange.fail(cause);
+    for (const exchange of waiting) exchange.fail(unsent(cause));
+    return true;
+  }
+}
+
+/** The same for a request that was never written. */
+const unsent = (cause: ChannelError): ChannelError =>
+  new ChannelError(cause.reason, cause.message, { sent: false, cause });
+
+function howItWent({ code, signal, error }: ChildExit): string {
+  if (error !== undefined) return `was given up: ${error.message}`;
+  return signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+}
+
+/** Starts the child and speaks to it at once; a failure to start arrives as `events.closed`. */
+export const openStdio = (options: StdioOptions): StdioChannel => new StdioChannel(options);

@@ -1,0 +1,256 @@
+/** One configured upstream through its life: started, negotiated, watched, and started again when it went away. */
+
+import type { Log } from '../observe/log.ts';
+import { own, RpcError } from '../protocol/errors.ts';
+import type { ScanOptions } from '../protocol/json.ts';
+import { type ListKind, lists } from '../protocol/methods.ts';
+import { type Backoff, exponentialBackoff } from './backoff.ts';
+import { type Channel, ChannelError, type ChannelEvents } from './channel.ts';
+import { Connection, type Profile } from './connection.ts';
+import { type Identity, modernDialect } from './dialect.ts';
+import { reasonOf } from './failure.ts';
+import { negotiate, ProbeEndedChild } from './negotiate.ts';
+
+/** An upstream that answers. */
+export interface Live {
+  readonly connection: Connection;
+  readonly profile: Profile;
+}
+
+type State =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'starting'; readonly sinceMs: number; readonly done: Promise<void> }
+  | { readonly kind: 'up'; readonly live: Live; readonly sinceMs: number }
+  | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
+  | { readonly kind: 'stopped' };
+
+export interface UpstreamEvents {
+  up(upstream: Upstream): void;
+  /** `restart` tells a child that went away from one that never came up. */
+  down(upstream: Upstream, error: Error, restart: boolean): void;
+  listChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
+  failed(upstream: Upstream, reason: string): void;
+  /** Something that came from it, or was meant for it, went nowhere. */
+  dropped(upstream: string, kind: string): void;
+}
+
+export interface UpstreamOptions {
+  readonly name: string;
+  readonly transport: 'stdio' | 'streamable-http';
+  readonly identity: Identity;
+  readonly scan: ScanOptions;
+  readonly resultBytesMax: number;
+  readonly startTimeoutMs: number;
+  /** Opens the transport; must not throw. */
+  open(events: ChannelEvents): Channel;
+  readonly events: UpstreamEvents;
+  readonly log: Log;
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+/** Up for this long, it counts as well: the next fall is waited for as briefly as the first. */
+const stableMs = 10_000;
+/** A replaced HTTP connection may finish the calls that it carries. */
+const retireMs = 30_000;
+
+export class Upstream {
+  readonly name: string;
+  readonly transport: 'stdio' | 'streamable-http';
+  readonly #options: UpstreamOptions;
+  readonly #backoff: Backoff;
+  #state: State = { kind: 'idle' };
+  #probe = true;
+  #timer: NodeJS.Timeout | undefined;
+  #connection: Connection | undefined;
+  #unwatch: (() => void) | undefined;
+  #watching = false;
+
+  constructor(options: UpstreamOptions) {
+    this.name = options.name;
+    this.transport = options.transport;
+    this.#options = options;
+    this.#backoff = exponentialBackoff(options.random);
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  get live(): Live | undefined {
+    return this.#state.kind === 'up' ? this.#state.live : undefined;
+  }
+
+  /** Whether the upstream tells of changes of this list, now. */
+  pushes(kind: ListKind): boolean {
+    const live = this.live;
+    if (live === undefined || !declaresChanges(live.profile, kind)) return false;
+    return this.#watching || (live.profile.dialect.era === 'legacy' && this.transport === 'stdio');
+  }
+
+  /** Starts it, and starts it again for as long as it is not stopped. */
+  start(): void {
+    if (this.#state.kind !== 'idle' && this.#state.kind !== 'down') return;
+    clearTimeout(this.#timer);
+    const done = this.#connect();
+    this.#state = { kind: 'starting', sinceMs: this.#options.now(), done };
+  }
+
+  /** The live upstream, waiting for a start that is under way; rejects with an RpcError that says why there is none. */
+  async ready(waitMs: number): Promise<Live> {
+    if (this.#state.kind === 'starting') {
+      const leftMs = this.#state.sinceMs + waitMs - this.#options.now();
+      if (leftMs > 0) await bounded(this.#state.done, leftMs);
+    }
+    const state = this.#state;
+    if (state.kind === 'up') return state.live;
+    throw new RpcError(own.upstreamDown, `server \`${this.name}\` ${this.#why()}; nothing was sent`);
+  }
+
+  /** Ends it for good, with all that it started. */
+  async stop(): Promise<void> {
+    this.#state = { kind: 'stopped' };
+    clearTimeout(this.#timer);
+    this.#unwatch?.();
+    await this.#connection?.close();
+  }
+
+  #why(): string {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'down': {
+        const inS = Math.max(0, Math.ceil((state.nextTryMs - this.#options.now()) / 1000));
+        return `is down: ${state.error.message} (next try in ${inS} s)`;
+      }
+      case 'starting':
+        return 'is still starting';
+      case 'idle':
+      case 'stopped':
+      case 'up':
+        return 'is stopped';
+      default:
+        throw state satisfies never;
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const channel: Channel = this.#options.open({
+      message: (bytes) => connection.receive(bytes, undefined),
+      closed: (cause) => this.#lost(connection, cause),
+    });
+    const connection: Connection = new Connection(channel, modernDialect(this.#options.identity), {
+      upstream: this.name,
+      scan: this.#options.scan,
+      resultBytesMax: this.#options.resultBytesMax,
+      events: {
+        listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
+        failed: (error) => this.#failed(connection, error),
+        dropped: (kind) => this.#options.events.dropped(this.name, kind),
+      },
+    });
+    this.#connection = connection;
+    try {
+      const profile = await negotiate(connection, {
+        upstream: this.name,
+        identity: this.#options.identity,
+        scan: this.#options.scan,
+        timeoutMs: this.#options.startTimeoutMs,
+        probe: this.#probe,
+      });
+      if (this.#connection !== connection || this.#state.kind === 'stopped') return;
+      this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
+      this.#watch(connection, profile);
+      this.#options.events.up(this);
+    } catch (error) {
+      await connection.close();
+      if (this.#state.kind === 'stopped' || this.#connection !== connection) return;
+      if (error instanceof ProbeEndedChild) {
+        this.#probe = false;
+        await this.#connect();
+        return;
+      }
+      this.#fall(error as Error, false);
+    }
+  }
+
+  #failed(connection: Connection, error: Error): void {
+    this.#options.events.failed(this, reasonOf(error));
+    if (this.transport === 'stdio' || !(error instanceof ChannelError) || error.reason !== 'unreachable')
+      return;
+    if (this.live?.connection !== connection) return;
+    retire(connection);
+    this.#fall(error, true);
+  }
+
+  /** The channel ended by itself while the upstream was up. */
+  #lost(connection: Connection, cause: Error): void {
+    if (this.live?.connection !== connection) return;
+    connection
+      .close()
+      .catch((error: unknown) => this.#options.log.error({ err: error }, 'closing a lost channel failed'));
+    this.#fall(cause, true);
+  }
+
+  #fall(error: Error, restart: boolean): void {
+    const now = this.#options.now();
+    if (this.#state.kind === 'up' && now - this.#state.sinceMs >= stableMs) this.#backoff.reset();
+    this.#unwatch?.();
+    this.#watching = false;
+    const waitMs = this.#backoff.next();
+    this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
+    this.#options.events.down(this, error, restart);
+    this.#timer = setTimeout(() => this.start(), waitMs);
+  }
+
+  /** Keeps a stream open on which changes are told, where the upstream has one. */
+  #watch(connection: Connection, profile: Profile): void {
+    const kinds = (['tools', 'prompts', 'resources'] as const).filter((kind) =>
+      declaresChanges(profile, kind),
+    );
+    if (kinds.length === 0) return;
+    let again = false;
+    this.#unwatch = connection.watch(kinds, {
+      open: () => {
+        this.#watching = true;
+        if (again) this.#options.events.listChanged(this, [...kinds, 'templates']);
+        again = true;
+      },
+      ended: () => {
+        this.#watching = false;
+      },
+      random: this.#options.random,
+      now: this.#options.now,
+    });
+  }
+}
+
+const declaresChanges = (profile: Profile, kind: ListKind): boolean => {
+  const capability = profile.capabilities[lists[kind].capability];
+  return (
+    typeof capability === 'object' &&
+    capability !== null &&
+    (capability as { listChanged?: unknown }).listChanged === true
+  );
+};
+
+async function bounded(done: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([done, late]);
+  clearTimeout(timer);
+}
+
+/** Closes a connection when the calls that it still carries have ended, or after a while. */
+function retire(connection: Connection): void {
+  const stepMs = 250;
+  let leftMs = retireMs;
+  const timer = setInterval(() => {
+    leftMs -= stepMs;
+    if (connection.callsInFlight > 0 && leftMs > 0) return;
+    clearInterval(timer);
+    void connection.close();
+  }, stepMs);
+  timer.unref();
+}

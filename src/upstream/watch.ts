@@ -1,0 +1,55 @@
+/** A stream of changes from an upstream, opened again for as long as it is wanted: `subscriptions/listen`, or GET in the legacy eras. */
+import type { ListKind } from '../protocol/methods.ts';
+import { exponentialBackoff } from './backoff.ts';
+
+export interface WatchEvents {
+  /** The stream is open; again, if it was open before. */
+  open(): void;
+  ended(): void;
+  readonly random: () => number;
+  readonly now: () => number;
+}
+
+/** How a stream ended: `again` to open another, `never` where the upstream has none. */
+export type WatchEnd = 'again' | 'never';
+
+/** Opens one stream; exactly one call of `ended` follows, unless the returned function closes it first. */
+export type WatchStream = (handlers: { opened(): void; ended(end: WatchEnd): void }) => () => void;
+
+/** Shorter than this, a stream counts as failed, however it was opened. */
+const stableMs = 10_000;
+const pauseMs = 500;
+
+/** The filter of `subscriptions/listen` for these lists (Subscriptions, "Notification Filter"). */
+export const filterOf = (kinds: readonly ListKind[]): Readonly<Record<string, true>> =>
+  Object.fromEntries(kinds.map((kind) => [`${kind}ListChanged`, true as const]));
+
+/** Keeps the stream open until the returned function is called. */
+export function keepWatching(stream: WatchStream, events: WatchEvents): () => void {
+  const backoff = exponentialBackoff(events.random);
+  let close: (() => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const openOne = (): void => {
+    let openedAtMs = Number.POSITIVE_INFINITY;
+    close = stream({
+      opened: () => {
+        openedAtMs = events.now();
+        events.open();
+      },
+      ended: (end) => {
+        close = undefined;
+        if (stopped) return;
+        events.ended();
+        if (events.now() - openedAtMs >= stableMs) backoff.reset();
+        if (end === 'again') timer = setTimeout(openOne, pauseMs + backoff.next());
+      },
+    });
+  };
+  openOne();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    close?.();
+  };
+}

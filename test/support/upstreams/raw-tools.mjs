@@ -1,0 +1,156 @@
+/** The tools of the hand-written upstream. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { memberText } from './raw-json.mjs';
+import { refusal, resultOf } from './raw-state.mjs';
+
+const askTimeoutMs = 10_000;
+
+const string = { type: 'string' };
+const integer = { type: 'integer' };
+const schemas = {
+  echo: {},
+  bytes: { result: string, message: string, order: string, sse: { type: 'boolean' } },
+  slow: { ms: integer },
+  progress: { steps: integer, everyMs: integer },
+  fail: { code: integer, message: string, status: integer },
+  soft: { text: string },
+  big: { bytes: integer, chunked: { type: 'boolean' }, dieAfterBytes: integer },
+  ask: { kind: string, text: string },
+  announce: { what: string, uri: string, add: string },
+  seen: {},
+  forget: {},
+  header: { region: { ...string, 'x-mcp-header': 'Region' } },
+};
+const texts = {
+  echo: 'Answers the arguments as they were written',
+  bytes: 'Answers the literal `result`, or the whole literal `message` with $id in it',
+  slow: 'Answers after `ms` milliseconds, or never where it is cancelled',
+  progress: 'Reports progress, then answers',
+  fail: 'Answers a JSON-RPC error',
+  soft: 'Answers a result that is an error',
+  big: 'Answers `bytes` bytes of text; dies in the middle where told to',
+  ask: 'Asks the client (sampling, elicitation or roots) and answers what came back',
+  announce: 'Tells listeners that a list or a resource changed; `add` is the name of a tool to add first',
+  seen: 'Answers what was received so far',
+  forget: 'Forgets all sessions after this answer',
+  header: 'Mirrors `region` in Mcp-Param-Region',
+};
+
+/** The tools as listed; those that were announced as added stand last. */
+export const toolsOf = (state) => [
+  ...Object.entries(schemas).map(([name, properties]) => ({
+    name,
+    description: texts[name],
+    inputSchema: { type: 'object', properties },
+  })),
+  ...state.added.map((name) => ({ name, description: 'Added later', inputSchema: { type: 'object' } })),
+];
+
+const textContent = (text) => ({ content: [{ type: 'text', text }] });
+const answerText = (state, exchange, text, rest = {}) =>
+  exchange.reply(JSON.stringify(resultOf(state, { ...textContent(text), ...rest })));
+
+function bytes(_state, exchange, args) {
+  if (args.message !== undefined)
+    return exchange.send(args.message.replaceAll('$id', JSON.stringify(exchange.message.id)), args);
+  exchange.reply(args.result, args);
+}
+
+async function slow(state, exchange, { ms }) {
+  await sleep(ms, undefined, { signal: exchange.signal }).catch(() => undefined);
+  if (exchange.signal.aborted) return;
+  answerText(state, exchange, `Slept ${ms} ms`);
+}
+
+async function progress(state, exchange, { steps = 2, everyMs = 5 }) {
+  const progressToken = exchange.message.params._meta?.progressToken;
+  for (let step = 1; step <= steps; step++) {
+    if (progressToken !== undefined) {
+      const params = { progressToken, progress: step, total: steps };
+      exchange.notify({ jsonrpc: '2.0', method: 'notifications/progress', params });
+    }
+    await sleep(everyMs);
+  }
+  answerText(state, exchange, `Took ${steps} steps`);
+}
+
+function fail(_state, _exchange, { code = -32000, message = 'It failed', data, status }) {
+  throw refusal(code, message, { data, status });
+}
+
+function big(state, exchange, { bytes: count = 1_000_000, ...how }) {
+  exchange.reply(JSON.stringify(resultOf(state, textContent('x'.repeat(count)))), how);
+}
+
+const message = (text) => ({ role: 'user', content: { type: 'text', text } });
+const questions = {
+  sampling: (text) => ['sampling/createMessage', { messages: [message(text)], maxTokens: 10 }],
+  elicitation: (text) => [
+    'elicitation/create',
+    { message: text, requestedSchema: { type: 'object', properties: { answer: string } } },
+  ],
+  roots: () => ['roots/list', {}],
+};
+
+/** Legacy: asks in the middle of the call. Modern: answers input_required, and the response where the call is retried with one. */
+async function ask(state, exchange, { kind = 'sampling', text = 'Anything?' }) {
+  const [method, params] = questions[kind](text);
+  if (state.options.era === 'legacy') {
+    const response = await exchange.ask(method, params, askTimeoutMs);
+    return answerText(state, exchange, JSON.stringify(response));
+  }
+  const { inputResponses, requestState } = exchange.message.params;
+  if (inputResponses?.question !== undefined)
+    return answerText(state, exchange, JSON.stringify({ response: inputResponses.question, requestState }));
+  const inputRequests = { question: { method, params } };
+  exchange.reply(
+    JSON.stringify({ resultType: 'input_required', inputRequests, requestState: `state of ${text}` }),
+  );
+}
+
+const announcements = {
+  tools: ['toolsListChanged', 'notifications/tools/list_changed'],
+  prompts: ['promptsListChanged', 'notifications/prompts/list_changed'],
+  resources: ['resourcesListChanged', 'notifications/resources/list_changed'],
+};
+
+function announce(state, exchange, { what = 'tools', uri, add }) {
+  if (add !== undefined) state.added.push(add);
+  const [field, method] = announcements[what] ?? [undefined, 'notifications/resources/updated'];
+  const params = uri === undefined ? {} : { uri };
+  for (const { filter, notify } of state.subscriptions.values()) {
+    const isWanted = field === undefined ? filter.resourceSubscriptions?.includes(uri) : filter[field];
+    if (isWanted) notify(method, params);
+  }
+  for (const send of state.channels) send({ jsonrpc: '2.0', method, params });
+  answerText(state, exchange, 'Announced');
+}
+
+const tools = {
+  echo: (state, exchange) => {
+    const params = memberText(exchange.raw, 'params');
+    answerText(state, exchange, memberText(params, 'arguments') ?? 'no arguments');
+  },
+  bytes,
+  slow,
+  progress,
+  fail,
+  soft: (state, exchange, { text = 'It went wrong' }) => answerText(state, exchange, text, { isError: true }),
+  big,
+  ask,
+  announce,
+  seen: (state, exchange) => answerText(state, exchange, JSON.stringify(state.seen)),
+  forget: (state, exchange) => {
+    answerText(state, exchange, 'Forgot');
+    state.sessions.clear();
+  },
+  header: (state, exchange, { region }) => answerText(state, exchange, `region=${region}`),
+};
+
+/** Runs the tool that a tools/call names; an unknown one is -32602. */
+export async function callTool(state, exchange) {
+  const { name, arguments: args = {} } = exchange.message.params;
+  if (state.added.includes(name)) return answerText(state, exchange, `Hello from ${name}`);
+  if (!Object.hasOwn(tools, name)) throw refusal(-32602, `Unknown tool: ${name}`);
+  await tools[name](state, exchange, args);
+}

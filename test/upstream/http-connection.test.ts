@@ -1,0 +1,448 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, type Dispatcher } from 'undici';
+import { describe, expect, test } from 'vitest';
+import type { ChannelError } from '../../src/upstream/channel.ts';
+import {
+  answering,
+  ask,
+  idIn,
+  open,
+  resultOf,
+  sendJson,
+  serve,
+  serveRaw,
+  start,
+  until,
+} from './http-support.ts';
+
+const ok = answering((response, id) => sendJson(response, resultOf(id)));
+
+describe('redirects', () => {
+  test.each([307, 308])(
+    '%i on the same origin is followed with method, body and headers, and remembered',
+    async (status) => {
+      const seen: string[] = [];
+      const { url } = await serve(
+        answering((response, id, request, body) => {
+          seen.push(`${request.method} ${request.url} ${request.headers['x-api-key']} ${body.length}`);
+          if (request.url === '/mcp') response.writeHead(status, { location: '/mcp/?a=b' }).end('moved');
+          else sendJson(response, resultOf(id));
+        }),
+      );
+      const { channel } = open(url, { headers: { 'x-api-key': 'k' } });
+      expect((await ask(channel, { id: 1 })).reply).toBe(resultOf(1));
+      expect((await ask(channel, { id: 2 })).reply).toBe(resultOf(2));
+      expect(seen).toEqual(['POST /mcp k 58', 'POST /mcp/?a=b k 58', 'POST /mcp/?a=b k 58']);
+    },
+  );
+
+  test('the way is asked again when the place that it led to is gone', async () => {
+    let target = '/one';
+    const { url } = await serve(
+      answering((response, id, request) => {
+        if (request.url === '/mcp') response.writeHead(307, { location: target }).end();
+        else if (request.url === target) sendJson(response, resultOf(id));
+        else response.writeHead(404).end();
+      }),
+    );
+    const { channel } = open(url);
+    expect((await ask(channel)).reply).toBeDefined();
+    target = '/two';
+    expect((await ask(channel)).error).toMatchObject({ http: { status: 404 } });
+    expect((await ask(channel)).reply).toBeDefined();
+  });
+
+  test('to another origin is not followed, and only the origin is told', async () => {
+    const other = await serve(ok);
+    const { url } = await serve(
+      answering((response) =>
+        response.writeHead(307, { location: `${other.url.origin}/secret?key=k` }).end(),
+      ),
+    );
+    const { error } = await ask(open(url, { headers: { authorization: 'Bearer abcdef' } }).channel);
+    expect(error).toMatchObject({ reason: 'status', http: { status: 307 } });
+    expect(error?.message).toContain(other.url.origin);
+    expect(error?.message).not.toContain('secret');
+    expect(other.connections).toBe(0);
+  });
+
+  test.each([
+    [301, '/mcp/'],
+    [302, '/mcp/'],
+    [303, '/mcp/'],
+    [307, undefined],
+    [308, 'http://['],
+  ])('%i to %s is not followed', async (status, location) => {
+    let requests = 0;
+    const { url } = await serve(
+      answering((response) => {
+        requests += 1;
+        response.writeHead(status, location === undefined ? {} : { location }).end();
+      }),
+    );
+    expect((await ask(open(url).channel)).error).toMatchObject({ reason: 'status', http: { status } });
+    expect(requests).toBe(1);
+  });
+
+  test('are followed three times at most', async () => {
+    let requests = 0;
+    const { url } = await serve(
+      answering((response) => {
+        requests += 1;
+        response.writeHead(307, { location: '/again' }).end();
+      }),
+    );
+    expect((await ask(open(url).channel)).error).toMatchObject({ reason: 'status', http: { status: 307 } });
+    expect(requests).toBe(4);
+  });
+
+  test('with an endless body are given up', async () => {
+    const { url } = await serve(
+      answering((response) => response.writeHead(307, { location: '/x' }).write('x'.repeat(100_000))),
+    );
+    expect((await ask(open(url).channel)).error).toMatchObject({ reason: 'broken', sent: true });
+  });
+});
+
+describe('a server that can not be reached', () => {
+  test('is told from one that was reached, without its address', async () => {
+    const { error } = await ask(open(new URL('http://127.0.0.1:1/mcp')).channel);
+    expect(error).toMatchObject({ reason: 'unreachable', sent: false });
+    expect(error?.message).toBe('no connection (ECONNREFUSED)');
+    expect(error?.cause).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  test('is one whose name nobody knows', async () => {
+    const { error } = await ask(open(new URL('http://no-such-host.invalid/mcp')).channel);
+    expect(error).toMatchObject({ reason: 'unreachable', sent: false });
+  });
+
+  test('does not keep one from being reached later', async () => {
+    const first = await serve(ok);
+    const { url } = first;
+    await new Promise((resolve) => first.server.close(resolve));
+    const { channel } = open(url);
+    expect((await ask(channel)).error).toMatchObject({ reason: 'unreachable' });
+    first.server.listen(Number(url.port), '127.0.0.1');
+    await until(() => first.server.listening);
+    expect((await ask(channel)).reply).toBeDefined();
+  });
+});
+
+describe('a connection that ends', () => {
+  test('while idle harms no call: short keep-alive of the server', async () => {
+    const server = await serve(ok, { keepAliveTimeout: 5 });
+    const { channel } = open(server.url);
+    for (let count = 0; count < 12; count += 1) {
+      expect((await ask(channel)).error).toBeUndefined();
+      await sleep(count * 2);
+    }
+  });
+
+  test('while idle harms no call: closed by the server without a word', async () => {
+    const server = await serveRaw((socket, text) => {
+      const body = resultOf(idIn(text.slice(text.indexOf('\r\n\r\n') + 4)));
+      socket.write(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+      setTimeout(() => socket.destroy(), 30);
+    });
+    const { channel } = open(server.url);
+    for (let count = 0; count < 5; count += 1) {
+      expect((await ask(channel)).error).toBeUndefined();
+      await sleep(80);
+    }
+  });
+
+  test('is not used again after a while: a server that resets what it thinks stale meets no call', async () => {
+    const last = new WeakMap<object, number>();
+    let resets = 0;
+    const { url } = await serve((request, response) => {
+      const before = last.get(request.socket);
+      last.set(request.socket, Date.now());
+      if (before === undefined || Date.now() - before < 400) {
+        ok(request, response);
+        return;
+      }
+      resets += 1;
+      request.socket.resetAndDestroy();
+    });
+    const { channel } = open(url);
+    for (let count = 0; count < 3; count += 1) {
+      expect((await ask(channel)).error).toBeUndefined();
+      await sleep(450);
+    }
+    expect(resets).toBe(0);
+  });
+
+  test('after the request was read is lost, and the request is not sent again', async () => {
+    let requests = 0;
+    const { url } = await serve(
+      answering((_response, _id, request) => {
+        requests += 1;
+        request.socket.resetAndDestroy();
+      }),
+    );
+    const { error } = await ask(open(url).channel);
+    expect(error).toMatchObject({ reason: 'lost', sent: true });
+    expect(error?.message).toContain('before the answer');
+    expect(requests).toBe(1);
+  });
+
+  /** A dispatcher whose first attempts end in a failed write, as a connection does that died a moment ago. */
+  function failingWrites(count: number): { dispatcher: Dispatcher; attempts: () => number; agent: Agent } {
+    const agent = new Agent();
+    let attempts = 0;
+    const dispatcher = agent.compose((dispatch) => (options, handler) => {
+      attempts += 1;
+      if (attempts > count) return dispatch(options, handler);
+      const controller = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} };
+      handler.onRequestStart?.(controller, {});
+      const error = Object.assign(new Error('write EPIPE'), { code: 'EPIPE', syscall: 'write' });
+      setImmediate(() => handler.onResponseError?.(controller, error));
+      return true;
+    });
+    return { dispatcher, attempts: () => attempts, agent };
+  }
+
+  test('before the request could be written whole lets it be sent again', async () => {
+    const { url } = await serve(ok);
+    const { dispatcher, attempts, agent } = failingWrites(1);
+    expect((await ask(open(url, { dispatcher }).channel, { id: 6 })).reply).toBe(resultOf(6));
+    expect(attempts()).toBe(2);
+    await agent.close();
+  });
+
+  test('again and again before it could be written says that nothing was sent', async () => {
+    const { url } = await serve(ok);
+    const { dispatcher, attempts, agent } = failingWrites(9);
+    const { error } = await ask(open(url, { dispatcher }).channel);
+    expect(error).toMatchObject({ reason: 'lost', sent: false });
+    expect(attempts()).toBe(3);
+    await agent.close();
+  });
+
+  test('is taken for a broken server where what came is no HTTP', async () => {
+    const server = await serveRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'));
+    expect((await ask(open(server.url).channel)).error).toMatchObject({ reason: 'broken', sent: true });
+  });
+
+  test('with conflicting lengths is refused', async () => {
+    const server = await serveRaw((socket) => {
+      socket.end(
+        'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}',
+      );
+    });
+    expect((await ask(open(server.url).channel)).error).toMatchObject({ reason: 'broken' });
+  });
+
+  test('ends an answer without a length, and cuts one off that has one', async () => {
+    const json = resultOf(1);
+    const server = await serveRaw((socket, text) => {
+      const isCut = text.includes('"id":2');
+      const length = isCut ? `content-length: ${json.length + 9}\r\n` : '';
+      socket.end(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n${length}\r\n${json}`,
+      );
+    });
+    const { channel } = open(server.url);
+    expect((await ask(channel, { id: 1 })).reply).toBe(json);
+    expect((await ask(channel, { id: 2 })).error).toMatchObject({ reason: 'lost', sent: true });
+  });
+
+  test('passes over informational answers', async () => {
+    const { url } = await serve(
+      answering((response, id) => {
+        response.writeProcessing();
+        setTimeout(() => sendJson(response, resultOf(id)), 10);
+      }),
+    );
+    expect((await ask(open(url).channel, { id: 1 })).reply).toBe(resultOf(1));
+  });
+});
+
+describe('a session', () => {
+  test('is kept from the answer to initialize, sent with all that follows, and ended with the channel', async () => {
+    const seen: string[] = [];
+    const { url } = await serve(
+      answering((response, id, request, body) => {
+        const method = /"method":"([^"]*)/.exec(body)?.[1] ?? '';
+        seen.push(`${request.method} ${method} ${request.headers['mcp-session-id'] ?? '-'}`);
+        response.setHeader('mcp-session-id', method === 'initialize' ? 'session-1' : 'other');
+        if (id > 0) sendJson(response, resultOf(id));
+        else response.writeHead(request.method === 'GET' ? 405 : 202).end();
+      }),
+    );
+    const { channel } = open(url);
+    expect(channel.session).toBeUndefined();
+    await ask(channel, { method: 'initialize' });
+    expect(channel.session).toBe('session-1');
+    channel.post(Buffer.from('{"method":"notifications/initialized"}'), []);
+    await until(() => seen.length === 2);
+    await ask(channel);
+    channel.openStream([], { message: () => undefined, closed: () => undefined });
+    await until(() => seen.length === 4);
+    await channel.close();
+    await channel.close();
+    expect(seen).toEqual([
+      'POST initialize -',
+      'POST notifications/initialized session-1',
+      'POST tools/call session-1',
+      'GET  session-1',
+      'DELETE  session-1',
+    ]);
+  });
+
+  test('is opened again without the old one, and given up where the server gives none', async () => {
+    const seen: unknown[] = [];
+    const { url } = await serve(
+      answering((response, id, request) => {
+        seen.push(request.headers['mcp-session-id']);
+        if (id < 3) response.setHeader('mcp-session-id', `s-${id}`);
+        sendJson(response, resultOf(id));
+      }),
+    );
+    const { channel } = open(url);
+    for (const id of [1, 2, 3]) await ask(channel, { id, method: 'initialize' });
+    await ask(channel, { id: 4 });
+    expect(seen).toEqual([undefined, undefined, undefined, undefined]);
+    expect(channel.session).toBeUndefined();
+  });
+
+  test('is not kept from a refusal, nor where it can be no header', async () => {
+    const { url } = await serve(
+      answering((response, id) => {
+        const session = id === 1 ? 's' : 'a b';
+        response.writeHead(id === 1 ? 500 : 200, {
+          'content-type': 'application/json',
+          'mcp-session-id': session,
+        });
+        response.end(resultOf(id));
+      }),
+    );
+    const { channel, told } = open(url);
+    await ask(channel, { id: 1, method: 'initialize' });
+    expect(channel.session).toBeUndefined();
+    await ask(channel, { id: 2, method: 'initialize' });
+    expect(channel.session).toBeUndefined();
+    expect(told.map(({ level }) => level)).toEqual(['warn']);
+  });
+
+  test('whose end the server ignores holds nobody up for long', async () => {
+    const { url } = await serve(
+      answering((response, id, request) => {
+        if (request.method === 'DELETE') return;
+        response.setHeader('mcp-session-id', 's-1');
+        sendJson(response, resultOf(id));
+      }),
+    );
+    const { channel } = open(url);
+    await ask(channel, { method: 'initialize' });
+    const before = Date.now();
+    await channel.close();
+    expect(Date.now() - before).toBeLessThan(2000);
+  });
+});
+
+describe('the end of calls', () => {
+  test('a cancelled call closes its request at the server and says nothing more', async () => {
+    let isClosed = false;
+    const server = await serve((request) => {
+      request.socket.on('close', () => {
+        isClosed = true;
+      });
+    });
+    const { channel } = open(server.url);
+    const asked = start(channel);
+    await until(() => server.connections === 1);
+    await sleep(20);
+    channel.cancel(asked.id);
+    channel.cancel(asked.id);
+    await until(() => isClosed);
+    expect(asked.settled()).toBe(0);
+  });
+
+  test('a call that is cancelled before it is connected is not sent', async () => {
+    let requests = 0;
+    const { url } = await serve(() => {
+      requests += 1;
+    });
+    const { channel } = open(url);
+    const asked = start(channel);
+    channel.cancel(asked.id);
+    await sleep(50);
+    expect(requests).toBe(0);
+    expect(asked.settled()).toBe(0);
+  });
+
+  test('closing fails what is open, says what was sent, and takes nothing more', async () => {
+    let requests = 0;
+    const { url } = await serve(() => {
+      requests += 1;
+    });
+    const { channel } = open(url);
+    const sent = start(channel);
+    await until(() => requests === 1);
+    const unsent = start(channel);
+    const closing = channel.close();
+    const late = start(channel);
+    channel.post(Buffer.from('{}'), []);
+    expect((await sent.outcome).error).toMatchObject({ reason: 'closed', sent: true });
+    expect((await unsent.outcome).error).toMatchObject({ reason: 'closed', sent: false });
+    expect((await late.outcome).error).toMatchObject({ reason: 'closed', sent: false });
+    await closing;
+    expect(requests).toBe(1);
+  });
+
+  test('closing fails the reader of an answer that streams', async () => {
+    const { url } = await serve(
+      answering((response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.write(`{"jsonrpc":"2.0","result":"${'x'.repeat(100_000)}`);
+      }),
+    );
+    const { channel } = open(url);
+    const { rest } = await ask(channel);
+    const failure = new Promise<Error>((resolve) => {
+      rest?.read({ data: () => true, end: () => undefined, fail: resolve });
+    });
+    await channel.close();
+    expect(((await failure) as ChannelError).reason).toBe('closed');
+  });
+
+  test('what a reader throws is logged as a bug and ends that call alone', async () => {
+    const { url } = await serve(ok);
+    const { channel, told } = open(url);
+    let failed = 0;
+    channel.send(
+      { id: 50, method: 'tools/call', body: Buffer.from('{"id":50}'), headers: [] },
+      {
+        message: () => undefined,
+        reply: () => {
+          throw new Error('oops');
+        },
+        fail: () => failed++,
+      },
+    );
+    await until(() => told.length === 1);
+    expect(told[0]).toMatchObject({ level: 'error', facts: { err: { message: 'oops' }, upstream: 'up' } });
+    expect(failed).toBe(0);
+    expect((await ask(channel)).reply).toBeDefined();
+  });
+});
+
+test('two hundred calls at once each get their own answer', async () => {
+  const { url } = await serve(
+    answering((response, id) => {
+      setTimeout(() => {
+        if (id % 2 === 0) sendJson(response, resultOf(id, 'x'.repeat(id)));
+        else
+          response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${resultOf(id)}\n\n`);
+      }, id % 7);
+    }),
+  );
+  const { channel } = open(url);
+  const asked = Array.from({ length: 200 }, (_, index) => start(channel, { id: 1000 + index }));
+  for (const { id, outcome } of asked)
+    expect((await outcome).reply).toBe(id % 2 === 0 ? resultOf(id, 'x'.repeat(id)) : resultOf(id));
+});
