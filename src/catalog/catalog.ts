@@ -1,0 +1,361 @@
+/** What all upstreams offer, as one: merged lists in an order that doesn't change, and who owns a name. */
+import type { Config, ServerConfig } from '../config/config.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
+import type { Live, Upstream } from '../upstream/upstream.ts';
+import type { Entry, LeftOut } from './entry.ts';
+import { type Merged, merge } from './merge.ts';
+import { fetchList } from './pages.ts';
+import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
+import { type Fetch, ShelfStore } from './store.ts';
+import { templateTest } from './uri-template.ts';
+
+/** An upstream with its part of the config, in the order of the config. */
+export interface Member {
+  readonly server: ServerConfig;
+  readonly upstream: Upstream;
+}
+
+/** One merged list as it is now. */
+export interface Listing {
+  readonly merged: Merged;
+  readonly ttlMs: number;
+  readonly scope: 'public' | 'private';
+  /** Upstreams whose part is missing or older than it should be, with the reason. */
+  readonly gaps: ReadonlyMap<string, { readonly state: 'missing' | 'stale'; readonly reason: string }>;
+}
+
+export type Resolved =
+  | {
+      readonly kind: 'found';
+      readonly member: Member;
+      readonly localKey: string;
+      readonly entry: Entry | undefined;
+    }
+  | { readonly kind: 'unknown' };
+
+export interface CatalogOptions {
+  readonly config: Pick<Config, 'names' | 'lists' | 'cache' | 'limits'>;
+  readonly members: readonly Member[];
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly now: () => number;
+  /** Lists that changed for clients. */
+  changed(kinds: readonly ListKind[]): void;
+}
+
+const retryMs = 5_000;
+/** One request for a page may take longer than lists wait for it; its answer serves the next list. */
+const pageTimeoutMs = 60_000;
+
+const offers = (live: Live, kind: ListKind): boolean =>
+  live.profile.capabilities[lists[kind].capability] !== undefined;
+
+export class Catalog {
+  readonly #options: CatalogOptions;
+  readonly #members: ReadonlyMap<string, Member>;
+  readonly #store: ShelfStore;
+  readonly #merged = new Map<
+    ListKind,
+    { readonly version: number; readonly from: readonly (readonly Entry[])[]; readonly merged: Merged }
+  >();
+
+  constructor(options: CatalogOptions) {
+    this.#options = options;
+    this.#members = new Map(options.members.map((member) => [member.server.name, member]));
+    this.#store = new ShelfStore(options.config.cache.bytesMax);
+  }
+
+  get members(): readonly Member[] {
+    return this.#options.members;
+  }
+
+  /** The merged list; waits for what is missing, but no longer than `lists.deadline`. */
+  async list(kind: ListKind): Promise<Listing> {
+    const waits = this.#options.members.flatMap((member) => this.#refresh(member, kind) ?? []);
+    if (waits.length > 0) await Promise.all(waits);
+    return this.#listing(kind);
+  }
+
+  /** Whose a tool or prompt is; waits for upstreams that are still starting before it says unknown. */
+  async resolve(kind: 'tools' | 'prompts', name: string): Promise<Resolved> {
+    const known = this.#lookUp(kind, name);
+    if (known !== undefined) return known;
+    await this.#settled([kind]);
+    return this.#lookUp(kind, name) ?? { kind: 'unknown' };
+  }
+
+  /** Whose a resource is: the first that lists it, else the first whose template fits, else the only one with resources. */
+  async resolveUri(uri: string): Promise<Resolved> {
+    const known = this.#lookUp('resources', uri);
+    if (known !== undefined) return known;
+    await this.#settled(['resources', 'templates']);
+    return (
+      this.#lookUp('resources', uri) ?? this.#byTemplate(uri) ?? this.#onlyOne(uri) ?? { kind: 'unknown' }
+    );
+  }
+
+  /** Whose a template is, by its own text. */
+  async resolveTemplate(template: string): Promise<Resolved> {
+    await this.#settled(['templates']);
+    return this.#lookUp('templates', template) ?? this.resolveUri(template);
+  }
+
+  /** An upstream came up: its lists are fetched, and what is new is announced. */
+  async arrived(upstream: Upstream): Promise<void> {
+    const member = this.#members.get(upstream.name);
+    if (member === undefined) return;
+    const before = listKinds.map((kind) => this.#store.get(upstream.name, kind));
+    for (const kind of listKinds) this.#store.evict(upstream.name, kind);
+    await Promise.all(listKinds.map((kind) => this.#fetch(member, kind)?.done));
+    const changed = listKinds.filter((kind, i) => {
+      const now = this.#store.get(upstream.name, kind);
+      return (
+        now !== undefined && (before[i] === undefined ? now.entries.length > 0 : !sameShelf(before[i], now))
+      );
+    });
+    if (changed.length > 0) this.#options.changed(changed);
+  }
+
+  /** An upstream said that lists changed: they are no longer fresh, and clients hear of it. */
+  evict(upstream: Upstream, kinds: readonly ListKind[]): void {
+    for (const kind of kinds) this.#store.evict(upstream.name, kind);
+    this.#options.changed(kinds);
+  }
+
+  /** How many items of a kind an upstream has, as far as is known. */
+  count(upstream: string, kind: ListKind): number | undefined {
+    return this.#store.get(upstream, kind)?.entries.length;
+  }
+
+  /** What of an upstream is not handed out, and why. */
+  leftOut(upstream: string): LeftOut[] {
+    return listKinds.flatMap((kind) => [
+      ...(this.#store.get(upstream, kind)?.leftOut ?? []),
+      ...(this.#merge(kind).taken.get(upstream) ?? []),
+    ]);
+  }
+
+  #merge(kind: ListKind): Merged {
+    const { version } = this.#store;
+    const known = this.#merged.get(kind);
+    if (known?.version === version) return known.merged;
+    const shelves = this.#options.members.flatMap(({ server }) => {
+      const shelf = this.#store.get(server.name, kind);
+      return shelf === undefined ? [] : [[server.name, shelf] as const];
+    });
+    const from = shelves.map(([, shelf]) => shelf.entries);
+    const isSame =
+      known?.from.length === from.length && known.from.every((entries, i) => entries === from[i]);
+    const merged = isSame && known !== undefined ? known.merged : merge(kind, shelves);
+    this.#merged.set(kind, { version, from, merged });
+    return merged;
+  }
+
+  #lookUp(kind: ListKind, name: string): Resolved | undefined {
+    const entry = this.#merge(kind).table.get(name);
+    const member = entry && this.#members.get(entry.upstream);
+    if (entry === undefined || member === undefined) return undefined;
+    return { kind: 'found', member, localKey: entry.localKey, entry };
+  }
+
+  #byTemplate(uri: string): Resolved | undefined {
+    for (const entry of this.#merge('templates').entries) {
+      const member = this.#members.get(entry.upstream);
+      if (member !== undefined && templateTest(entry.localKey)?.(uri) === true)
+        return { kind: 'found', member, localKey: uri, entry: undefined };
+    }
+    return undefined;
+  }
+
+  #onlyOne(uri: string): Resolved | undefined {
+    const able = this.#options.members.filter(
+      ({ upstream }) => upstream.live && offers(upstream.live, 'resources'),
+    );
+    const [member] = able;
+    return able.length === 1 && member
+      ? { kind: 'found', member, localKey: uri, entry: undefined }
+      : undefined;
+  }
+
+  /** Waits for the lists of these kinds that were never seen, where their upstream may still come up. */
+  async #settled(kinds: readonly ListKind[]): Promise<void> {
+    const waits = kinds.flatMap((kind) =>
+      this.#options.members.flatMap((member) =>
+        this.#store.get(member.server.name, kind) === undefined ? (this.#refresh(member, kind) ?? []) : [],
+      ),
+    );
+    await Promise.all(waits);
+  }
+
+  /** What a list must wait for, or undefined where there is nothing. */
+  #refresh(member: Member, kind: ListKind): Promise<void> | undefined {
+    const { state } = member.upstream;
+    const { deadlineMs } = this.#options.config.lists;
+    switch (state.kind) {
+      case 'starting': {
+        const leftMs = state.sinceMs + deadlineMs - this.#options.now();
+        return leftMs <= 0
+          ? undefined
+          : within(
+              state.done.then(() => this.#fetch(member, kind)?.done),
+              leftMs,
+            );
+      }
+      case 'up': {
+        const fetch = this.#fetch(member, kind);
+        const leftMs = fetch === undefined ? 0 : fetch.startedMs + deadlineMs - this.#options.now();
+        return fetch === undefined || leftMs <= 0 ? undefined : within(fetch.done, leftMs);
+      }
+      case 'idle':
+      case 'down':
+      case 'stopped':
+        return undefined;
+      default:
+        throw state satisfies never;
+    }
+  }
+
+  #isFresh(member: Member, kind: ListKind, shelf: Shelf | undefined): boolean {
+    if (shelf === undefined) return false;
+    if (this.#options.now() < shelf.freshUntilMs)
+      return shelf.freshUntilMs !== Infinity || member.upstream.pushes(kind);
+    return false;
+  }
+
+  /** The fetch that is needed, or under way; undefined where the list is fresh, not offered, or just failed. */
+  #fetch(member: Member, kind: ListKind): Fetch | undefined {
+    const { upstream } = member;
+    const live = upstream.live;
+    if (live === undefined || !offers(live, kind)) return undefined;
+    const shelf = this.#store.get(upstream.name, kind);
+    const now = this.#options.now();
+    const { method } = lists[kind];
+    if (this.#isFresh(member, kind, shelf)) {
+      this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'hit');
+      return undefined;
+    }
+    if (now < this.#store.retryAtMs(upstream.name, kind)) {
+      this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'stale');
+      return undefined;
+    }
+    this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'miss');
+    return this.#store.single(upstream.name, kind, now, () => this.#load(member, live, kind));
+  }
+
+  /** Never rejects: a failure leaves the last good list. */
+  async #load(member: Member, live: Live, kind: ListKind): Promise<void> {
+    const { upstream, server } = member;
+    const { limits, names } = this.#options.config;
+    const scan = { strict: true, depthMax: limits.nestingMax };
+    const evictions = this.#store.evictions(upstream.name, kind);
+    try {
+      const timeoutMs = Math.min(server.timeoutMs, pageTimeoutMs);
+      const raw = await fetchList(
+        kind,
+        (params) => live.connection.ask(lists[kind].method, params, timeoutMs),
+        { pagesMax: limits.pagesMax, itemsMax: limits.listItemsMax, scan },
+      );
+      const { era } = live.profile.dialect;
+      const context = { server, nameLengthMax: names.max, era, transport: upstream.transport, scan };
+      const shelf = shelfOf(kind, raw, context, this.#freshness(member, live, kind, raw));
+      const isOld = this.#store.evictions(upstream.name, kind) !== evictions;
+      this.#keep(member, kind, isOld ? { ...shelf, freshUntilMs: 0 } : shelf);
+    } catch (error) {
+      this.#store.failed(upstream.name, kind, this.#options.now() + retryMs);
+      this.#options.log.warn(
+        { upstream: upstream.name, err: error },
+        `${upstream.name}: ${lists[kind].method} failed`,
+      );
+    }
+  }
+
+  #freshness(
+    member: Member,
+    live: Live,
+    kind: ListKind,
+    raw: { readonly ttlMs: number | undefined; readonly scope: 'public' | 'private' | undefined },
+  ): { untilMs: number; scope: 'public' | 'private' } {
+    const now = this.#options.now();
+    if (live.profile.dialect.era === 'modern')
+      return { untilMs: now + (raw.ttlMs ?? 0), scope: raw.scope ?? 'private' };
+    const untilMs = member.upstream.pushes(kind) ? Infinity : now + this.#options.config.cache.defaultTtlMs;
+    return { untilMs, scope: 'public' };
+  }
+
+  #keep(member: Member, kind: ListKind, shelf: Shelf): void {
+    const name = member.server.name;
+    const before = this.#store.get(name, kind);
+    const isSame = before !== undefined && sameShelf(before, shelf);
+    this.#store.put(name, kind, isSame ? { ...shelf, entries: before.entries } : shelf);
+    if (kind === 'tools') this.#options.metrics.upstreamTools(name, shelf.entries.length);
+    if (isSame) return;
+    for (const { name: item, reason } of shelf.leftOut)
+      this.#options.log.warn(
+        { upstream: name, kind, item },
+        `${name}: ${kind} \`${item}\` is left out: ${reason}`,
+      );
+  }
+
+  #listing(kind: ListKind): Listing {
+    const now = this.#options.now();
+    const { defaultTtlMs } = this.#options.config.cache;
+    const gaps = new Map<string, { state: 'missing' | 'stale'; reason: string }>();
+    let ttlMs = defaultTtlMs;
+    let bounded = false;
+    let scope: 'public' | 'private' = 'public';
+    for (const member of this.#options.members) {
+      const { upstream } = member;
+      const live = upstream.live;
+      if (live !== undefined && !offers(live, kind)) continue;
+      const shelf = this.#store.get(upstream.name, kind);
+      if (shelf?.scope === 'private') scope = 'private';
+      const gap = this.#gap(member, kind, shelf);
+      if (gap !== undefined) gaps.set(upstream.name, gap);
+      const leftMs =
+        shelf === undefined || gap !== undefined ? 0 : outwardMs(shelf.freshUntilMs, now, defaultTtlMs);
+      ttlMs = bounded ? Math.min(ttlMs, leftMs) : leftMs;
+      bounded = true;
+    }
+    return { merged: this.#merge(kind), ttlMs, scope, gaps };
+  }
+
+  #gap(
+    member: Member,
+    kind: ListKind,
+    shelf: Shelf | undefined,
+  ): { state: 'missing' | 'stale'; reason: string } | undefined {
+    const { upstream } = member;
+    const state = shelf === undefined ? 'missing' : 'stale';
+    switch (upstream.state.kind) {
+      case 'up':
+        if (this.#store.isFetching(upstream.name, kind))
+          return { state, reason: `its ${lists[kind].method} is slow` };
+        if (shelf !== undefined && this.#options.now() >= this.#store.retryAtMs(upstream.name, kind))
+          return undefined;
+        return { state, reason: `its ${lists[kind].method} failed` };
+      case 'starting':
+        return { state, reason: 'it is starting' };
+      case 'down':
+        return { state, reason: 'it is down' };
+      case 'idle':
+      case 'stopped':
+        return { state, reason: 'it is stopped' };
+      default:
+        throw upstream.state satisfies never;
+    }
+  }
+}
+
+const outwardMs = (freshUntilMs: number, now: number, defaultMs: number): number =>
+  freshUntilMs === Infinity ? defaultMs : Math.max(0, Math.floor(freshUntilMs - now));
+
+async function within(done: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([done, late]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,130 @@
+/** One item of an upstream's list, as it is handed out: its own bytes under its public name. */
+import type { ServerConfig } from '../config/config.ts';
+import type { Era } from '../protocol/era.ts';
+import {
+  find,
+  isObject,
+  type Members,
+  readObject,
+  type ScanOptions,
+  type Shape,
+  textOf,
+} from '../protocol/json.ts';
+import type { ListKind } from '../protocol/methods.ts';
+import { type ParamHeader, paramHeadersOf } from '../protocol/param-headers.ts';
+import { type Edit, splice } from '../protocol/splice.ts';
+import { matchesGlob, publicName } from './names.ts';
+
+export interface Entry {
+  readonly upstream: string;
+  /** The upstream's own name, URI or URI template. */
+  readonly localKey: string;
+  /** What clients call it. */
+  readonly publicKey: string;
+  readonly bytes: Buffer;
+  readonly paramHeaders: readonly ParamHeader[];
+}
+
+export interface LeftOut {
+  readonly kind: ListKind;
+  readonly name: string;
+  readonly reason: string;
+}
+
+export type Read =
+  | { readonly kind: 'entry'; readonly entry: Entry }
+  | { readonly kind: 'left-out'; readonly leftOut: LeftOut }
+  | { readonly kind: 'hidden' };
+
+export interface EntryContext {
+  readonly server: Pick<ServerConfig, 'name' | 'prefix' | 'tools'>;
+  readonly nameLengthMax: number;
+  readonly era: Era;
+  readonly transport: 'stdio' | 'streamable-http';
+  readonly scan: ScanOptions;
+}
+
+const leaf = null;
+const shape: Shape = {
+  keys: {
+    name: leaf,
+    uri: leaf,
+    uriTemplate: leaf,
+    inputSchema: { keys: { type: leaf } },
+    execution: leaf,
+  },
+};
+
+const keyOf: Record<ListKind, 'name' | 'uri' | 'uriTemplate'> = {
+  tools: 'name',
+  prompts: 'name',
+  resources: 'uri',
+  templates: 'uriTemplate',
+};
+
+const isAllowed = (name: string, tools: ServerConfig['tools']): boolean =>
+  (tools.allow === undefined || tools.allow.some((glob) => matchesGlob(glob, name))) &&
+  !tools.deny.some((glob) => matchesGlob(glob, name));
+
+const leftOut = (kind: ListKind, name: string, reason: string): Read => ({
+  kind: 'left-out',
+  leftOut: { kind, name, reason },
+});
+
+/** Reads one item of a list; what is malformed is left out alone, with the reason. */
+export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): Read {
+  if (item[0] !== 0x7b) return leftOut(kind, '?', 'it is no object');
+  const { members } = readObject(item, 0, shape, context.scan);
+  const member = find(members, keyOf[kind]);
+  const key = textOf(item, member);
+  if (member === undefined || key === undefined || key === '')
+    return leftOut(
+      kind,
+      textOf(item, find(members, 'name')) ?? '?',
+      `its ${keyOf[kind]} is missing or no string`,
+    );
+  if (kind === 'tools' && !isAllowed(key, context.server.tools)) return { kind: 'hidden' };
+  const checked =
+    kind === 'tools' ? checkTool(item, members, context) : { kind: 'fine' as const, headers: [] };
+  if (checked.kind === 'bad') return leftOut(kind, key, checked.reason);
+  const publicKey = publicKeyOf(kind, key, context);
+  const edits: Edit[] = [];
+  if (publicKey !== key)
+    edits.push({ start: member.start, end: member.end, bytes: Buffer.from(JSON.stringify(publicKey)) });
+  return {
+    kind: 'entry',
+    entry: {
+      upstream: context.server.name,
+      localKey: key,
+      publicKey,
+      // A copy of its own, so that an item does not keep a whole page of its upstream alive.
+      bytes: splice(item, edits),
+      paramHeaders: checked.headers,
+    },
+  };
+}
+
+function publicKeyOf(kind: ListKind, key: string, context: EntryContext): string {
+  if (kind === 'resources' || kind === 'templates') return key;
+  const { prefix, tools } = context.server;
+  const renamed = kind === 'tools' && Object.hasOwn(tools.rename, key) ? (tools.rename[key] ?? key) : key;
+  return publicName(prefix, renamed, context.nameLengthMax);
+}
+
+type Checked =
+  | { readonly kind: 'fine'; readonly headers: readonly ParamHeader[] }
+  | { readonly kind: 'bad'; readonly reason: string };
+
+function checkTool(item: Buffer, members: Members, context: EntryContext): Checked {
+  const schema = find(members, 'inputSchema');
+  if (!isObject(item, schema)) return { kind: 'bad', reason: 'its inputSchema is missing or no object' };
+  if (textOf(item, find(schema.members, 'type')) !== 'object')
+    return { kind: 'bad', reason: 'the type of its inputSchema is not "object"' };
+  if (item.indexOf('x-mcp-header') < 0) return { kind: 'fine', headers: [] };
+  const headers = paramHeadersOf(JSON.parse(item.toString('utf8', schema.start, schema.end)));
+  if (headers.kind === 'valid') return { kind: 'fine', headers: headers.headers };
+  // Only clients over HTTP of the modern era must leave such a tool out (Streamable HTTP, "Schema Extension").
+  if (context.era === 'modern' && context.transport === 'streamable-http')
+    return { kind: 'bad', reason: headers.reason };
+  return { kind: 'fine', headers: [] };
+}

@@ -1,0 +1,62 @@
+/** The lists of all upstreams as one: a table of names and the ready bytes of its pages. */
+import { type ListKind, lists } from '../protocol/methods.ts';
+import type { Entry, LeftOut } from './entry.ts';
+import type { Shelf } from './shelf.ts';
+
+export interface Merged {
+  /** Public name (or URI) to its entry; the first upstream of the config that claims a name has it. */
+  readonly table: ReadonlyMap<string, Entry>;
+  readonly entries: readonly Entry[];
+  /** What another upstream claimed before, per upstream. */
+  readonly taken: ReadonlyMap<string, readonly LeftOut[]>;
+  /** `"tools":[…]` of the entries from `start`, at most `size` of them; kept once made. */
+  page(start: number, size: number): Buffer;
+}
+
+const pagesKeptMax = 64;
+
+/** Merges in the given order, which is that of the config, then that of each upstream. */
+export function merge(
+  kind: ListKind,
+  shelves: readonly (readonly [upstream: string, shelf: Shelf])[],
+): Merged {
+  const table = new Map<string, Entry>();
+  const taken = new Map<string, LeftOut[]>();
+  for (const [upstream, shelf] of shelves) {
+    for (const entry of shelf.entries) {
+      const owner = table.get(entry.publicKey);
+      if (owner === undefined) table.set(entry.publicKey, entry);
+      else {
+        const list = taken.get(upstream) ?? [];
+        list.push({
+          kind,
+          name: entry.localKey,
+          reason: `\`${entry.publicKey}\` is taken by server \`${owner.upstream}\``,
+        });
+        taken.set(upstream, list);
+      }
+    }
+  }
+  const entries = [...table.values()];
+  const pages = new Map<string, Buffer>();
+  const page = (start: number, size: number): Buffer => {
+    const key = `${start}:${size}`;
+    const known = pages.get(key);
+    if (known !== undefined) return known;
+    const made = pageBytes(kind, entries.slice(start, start + size));
+    if (pages.size < pagesKeptMax) pages.set(key, made);
+    return made;
+  };
+  return { table, entries, taken, page };
+}
+
+function pageBytes(kind: ListKind, entries: readonly Entry[]): Buffer {
+  const comma = Buffer.from(',');
+  const parts: Buffer[] = [Buffer.from(`"${lists[kind].key}":[`)];
+  entries.forEach((entry, i) => {
+    if (i > 0) parts.push(comma);
+    parts.push(entry.bytes);
+  });
+  parts.push(Buffer.from(']'));
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,96 @@
+/** Where lists are kept, within a bound of bytes, with one fetch at a time per key. */
+import { LRUCache } from 'lru-cache';
+import type { ListKind } from '../protocol/methods.ts';
+import type { Shelf } from './shelf.ts';
+
+/** A fetch that is under way. */
+export interface Fetch {
+  readonly startedMs: number;
+  readonly done: Promise<void>;
+}
+
+/** What an object costs beside its items' bytes, roughly. */
+const overheadBytes = 1024;
+
+const keyOf = (upstream: string, kind: ListKind): string => `${kind}\n${upstream}`;
+
+export class ShelfStore {
+  readonly #shelves: LRUCache<string, Shelf>;
+  readonly #fetches = new Map<string, Fetch>();
+  /** Counts evictions, so that a fetch that began before one is not taken for fresh. */
+  readonly #evictions = new Map<string, number>();
+  readonly #retryAtMs = new Map<string, number>();
+  /** Grows whenever a table of names made from these lists is out of date. */
+  #version = 0;
+
+  constructor(bytesMax: number) {
+    this.#shelves = new LRUCache({
+      maxSize: bytesMax,
+      sizeCalculation: (shelf) => shelf.bytes + overheadBytes,
+      dispose: (_, __, reason) => {
+        if (reason !== 'set') this.#version++;
+      },
+    });
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get(upstream: string, kind: ListKind): Shelf | undefined {
+    return this.#shelves.get(keyOf(upstream, kind));
+  }
+
+  put(upstream: string, kind: ListKind, shelf: Shelf): void {
+    if (this.get(upstream, kind)?.entries !== shelf.entries) this.#version++;
+    this.#shelves.set(keyOf(upstream, kind), shelf);
+    this.#retryAtMs.delete(keyOf(upstream, kind));
+  }
+
+  /** Keeps the list for names and as last good one, but no longer as fresh. */
+  evict(upstream: string, kind: ListKind): void {
+    const key = keyOf(upstream, kind);
+    this.#evictions.set(key, this.evictions(upstream, kind) + 1);
+    this.#retryAtMs.delete(key);
+    const shelf = this.#shelves.get(key);
+    if (shelf !== undefined) this.#shelves.set(key, { ...shelf, freshUntilMs: 0 });
+  }
+
+  evictions(upstream: string, kind: ListKind): number {
+    return this.#evictions.get(keyOf(upstream, kind)) ?? 0;
+  }
+
+  /** Not before this is a failed fetch tried again. */
+  retryAtMs(upstream: string, kind: ListKind): number {
+    return this.#retryAtMs.get(keyOf(upstream, kind)) ?? 0;
+  }
+
+  failed(upstream: string, kind: ListKind, retryAtMs: number): void {
+    this.#retryAtMs.set(keyOf(upstream, kind), retryAtMs);
+  }
+
+  /** The fetch under way for this list, begun by `run` where there is none. */
+  single(upstream: string, kind: ListKind, nowMs: number, run: () => Promise<void>): Fetch {
+    const key = keyOf(upstream, kind);
+    const known = this.#fetches.get(key);
+    if (known !== undefined) return known;
+    const done = run().finally(() => this.#fetches.delete(key));
+    const fetch = { startedMs: nowMs, done };
+    this.#fetches.set(key, fetch);
+    return fetch;
+  }
+
+  isFetching(upstream: string, kind: ListKind): boolean {
+    return this.#fetches.has(keyOf(upstream, kind));
+  }
+
+  /** Forgets all of an upstream. */
+  drop(upstream: string): void {
+    for (const kind of ['tools', 'prompts', 'resources', 'templates'] as const) {
+      const key = keyOf(upstream, kind);
+      this.#shelves.delete(key);
+      this.#evictions.delete(key);
+      this.#retryAtMs.delete(key);
+    }
+  }
+}
