@@ -1,0 +1,141 @@
+/** The composition root: from a config to a running gateway. */
+import { createHash, randomBytes } from 'node:crypto';
+import { startAdmin } from './admin/server.ts';
+import { loadSecret } from './auth/secret.ts';
+import type { Config } from './config/config.ts';
+import { buildCore, type Core } from './core.ts';
+import { startDownstream } from './downstream/server.ts';
+import { supportedVersions } from './gateway/discover.ts';
+import type { Health, UpstreamHealth } from './observe/health.ts';
+import type { Log } from './observe/log.ts';
+import { createMetrics } from './observe/metrics.ts';
+import type { Secrets } from './observe/secrets.ts';
+import { listKinds } from './protocol/methods.ts';
+import { healthOf } from './status.ts';
+import { packageVersion } from './version.ts';
+
+export interface App {
+  /** The URL of `/mcp`. */
+  readonly endpoint: string;
+  /** The URL of the admin listener. */
+  readonly admin: string;
+  health(): readonly UpstreamHealth[];
+  /** Resolves when every upstream has come up or failed once, at the latest after its `startTimeout`. */
+  settled(): Promise<void>;
+  /** Refuses new calls, lets those in flight end within `drainMs`, then ends all upstreams and listeners. */
+  stop(drainMs?: number): Promise<void>;
+}
+
+export interface AppContext {
+  readonly log: Log;
+  readonly env: NodeJS.ProcessEnv;
+  readonly secrets: Secrets;
+}
+
+const silenceMs = 15_000;
+const drainDefaultMs = 25_000;
+/** After the calls have ended, answers may still be on their way to slow clients. */
+const lingerMs = 500;
+
+/** Starts listening and, beside that, every upstream; rejects where it can't listen. */
+export async function startApp(config: Config, { log, env, secrets }: AppContext): Promise<App> {
+  const version = packageVersion();
+  const metrics = createMetrics({ version });
+  const core = buildCore({
+    config,
+    log,
+    metrics,
+    secrets,
+    secret: await loadSecret(config, env, log, randomBytes),
+    identity: { name: 'mcpyard', version },
+    instance: instanceOf(config),
+  });
+  const health: Health = {
+    ready: () => !core.admission.isStopping,
+    upstreams: () => healthOf(config, core.catalog),
+  };
+  const admin = await startAdmin({
+    address: config.admin,
+    hosts: config.hosts,
+    metrics,
+    log,
+    health,
+    secrets,
+  });
+  const downstream = await startDownstream({
+    address: config.listen,
+    guard: { hosts: config.hosts, origins: config.origins },
+    bodyBytesMax: config.limits.bodyBytesMax,
+    health,
+    secrets,
+    modern: {
+      handler: core.handler,
+      metrics,
+      log,
+      scan: { strict: true, depthMax: config.limits.nestingMax },
+      supported: supportedVersions,
+      silenceMs,
+      bufferBytesMax: config.limits.sseBufferBytesMax,
+    },
+  }).catch(async (error: unknown) => {
+    await admin.close();
+    throw error;
+  });
+  for (const upstream of core.upstreams) upstream.start();
+  let stopping: Promise<void> | undefined;
+  return {
+    endpoint: downstream.endpoint,
+    admin: admin.url,
+    health: () => health.upstreams(),
+    settled: () => settled(core),
+    stop: (drainMs = config.drainTimeoutMs ?? drainDefaultMs) => {
+      stopping ??= stop(core, drainMs).then(() => admin.close());
+      return stopping;
+    },
+  };
+
+  async function stop({ admission, listeners, changes, upstreams }: Core, drainMs: number): Promise<void> {
+    const drained = admission.drain(drainMs);
+    listeners.stop();
+    await drained;
+    changes.stop();
+    await Promise.all([downstream.stop(lingerMs), ...upstreams.map((upstream) => upstream.stop())]);
+  }
+}
+
+async function settled({ upstreams, catalog }: Core): Promise<void> {
+  await Promise.all(
+    upstreams.map(async ({ state }) => {
+      if (state.kind === 'starting') await state.done;
+    }),
+  );
+  await catalog.list('tools');
+}
+
+/** Starts every upstream without listening, and tells how each is. */
+export async function inspect(
+  config: Config,
+  { log, env, secrets }: AppContext,
+): Promise<readonly UpstreamHealth[]> {
+  const version = packageVersion();
+  const core = buildCore({
+    config,
+    log,
+    metrics: createMetrics({ version }),
+    secrets,
+    secret: await loadSecret(config, env, log, randomBytes),
+    identity: { name: 'mcpyard', version },
+    instance: instanceOf(config),
+  });
+  for (const upstream of core.upstreams) upstream.start();
+  await settled(core);
+  for (const kind of listKinds) await core.catalog.list(kind);
+  const health = healthOf(config, core.catalog);
+  core.changes.stop();
+  await Promise.all(core.upstreams.map((upstream) => upstream.stop()));
+  return health;
+}
+
+/** What this gateway is called across restarts: the same config file, the same name. */
+const instanceOf = (config: Config): string =>
+  createHash('sha256').update(config.file).digest('hex').slice(0, 16);

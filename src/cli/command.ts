@@ -1,0 +1,46 @@
+/** What every command of the command line gets and gives. */
+import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/errors.ts';
+import { loadConfig } from '../config/load.ts';
+
+/** The world outside, passed in. */
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  out(text: string): void;
+  err(text: string): void;
+}
+
+/** 0 done, 1 something is not as it should be, 2 the command or the config can't be used. */
+export type ExitCode = 0 | 1 | 2;
+
+export interface Flags {
+  readonly config: string | undefined;
+  readonly json: boolean;
+  readonly offline: boolean;
+  readonly markdown: boolean;
+  readonly url: string | undefined;
+}
+
+export interface Command {
+  /** One line of the help. */
+  readonly summary: string;
+  readonly usage: string;
+  run(args: readonly string[], flags: Flags, terminal: Terminal): Promise<ExitCode>;
+}
+
+/** The config, or undefined after its errors were printed. */
+export async function readConfig(flags: Flags, terminal: Terminal): Promise<Config | undefined> {
+  try {
+    return await loadConfig({
+      env: terminal.env,
+      cwd: terminal.cwd,
+      ...(flags.config === undefined ? {} : { file: flags.config }),
+    });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    if (flags.json) terminal.out(`${JSON.stringify({ ok: false, issues: error.issues })}\n`);
+    else terminal.err(`${error.message}\n`);
+    return undefined;
+  }
+}

@@ -1,0 +1,95 @@
+/** The config as the code works with it: complete, checked, durations in milliseconds, sizes in bytes, never changed. */
+import type { Address } from './address.ts';
+
+/** A child process: the gateway runs `command` with `args`, verbatim, in `cwd`. */
+export interface StdioTarget {
+  readonly kind: 'stdio';
+  /** A program to look up in PATH, or an absolute path. */
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute. */
+  readonly cwd: string;
+}
+
+/** A server that is reached over HTTP; header names as they were written. */
+export interface HttpTarget {
+  readonly kind: 'http';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly transport: 'auto' | 'streamable-http' | 'sse';
+}
+
+export interface ServerConfig {
+  readonly name: string;
+  /** What goes before a local name, separator included; empty for none. */
+  readonly prefix: string;
+  /** Globs and renames by the server's own names; without `allow` every tool is. */
+  readonly tools: {
+    readonly allow?: readonly string[];
+    readonly deny: readonly string[];
+    readonly rename: Readonly<Record<string, string>>;
+  };
+  readonly isolation: 'shared' | 'caller';
+  /** `file:` URIs. */
+  readonly roots: readonly string[];
+  readonly startTimeoutMs: number;
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  /** Absent where an idle server is kept. */
+  readonly idleTimeoutMs?: number;
+  readonly passthrough: readonly string[];
+  readonly target: StdioTarget | HttpTarget;
+}
+
+/** A server of the config that is not used: switched off there, or for want of a value that could not be filled in. */
+export interface DisabledServer {
+  readonly name: string;
+  readonly kind: 'off' | 'unfilled';
+  readonly reason: string;
+}
+
+export interface Limits {
+  readonly bodyBytesMax: number;
+  readonly holdBytes: number;
+  readonly resultBytesMax: number;
+  readonly callsInFlightMax: number;
+  readonly listenStreamsMax: number;
+  readonly pagesMax: number;
+  readonly listItemsMax: number;
+  readonly nestingMax: number;
+  readonly sseBufferBytesMax: number;
+}
+
+export interface Config {
+  readonly listen: Address;
+  readonly admin: Address;
+  /** Host names in lower case, without a port, IPv6 in brackets. */
+  readonly hosts: readonly string[];
+  /** Origins beside those of pages from loopback. */
+  readonly origins: readonly string[];
+  readonly publicUrl?: string;
+  readonly trustedProxies: readonly string[];
+  /** Absolute; absent where the environment decides. */
+  readonly stateDir?: string;
+  readonly secret?: string;
+  readonly names: { readonly separator: string; readonly max: number };
+  readonly lists: { readonly deadlineMs: number; readonly pageSize: number };
+  readonly cache: { readonly defaultTtlMs: number; readonly bytesMax: number };
+  readonly probe: { readonly intervalMs: number };
+  /** Absent: 25 s on SIGTERM, 2 s on SIGINT. */
+  readonly drainTimeoutMs?: number;
+  readonly limits: Limits;
+  readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent' };
+  /** The servers to use, in the order of the file. */
+  readonly servers: readonly ServerConfig[];
+  readonly disabled: readonly DisabledServer[];
+  /** What is allowed but probably not meant, one sentence each. */
+  readonly warnings: readonly string[];
+  /** What must never be shown, longest first, so that a mask that goes through them in turn hides all of it. */
+  readonly secrets: readonly string[];
+  /** Absolute. */
+  readonly file: string;
+  /** The folder of the file, where relative paths start. */
+  readonly directory: string;
+}

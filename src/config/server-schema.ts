@@ -1,0 +1,132 @@
+/** The keys of one server in the config: the only place of their defaults and their documentation. */
+import { z } from 'zod';
+import { documented, duration, durationOrOff, httpUrl, text } from './fields.ts';
+
+/** What a server may be named. */
+export const serverNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
+
+const publicName = /^[A-Za-z0-9_.-]*$/;
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** Visible ASCII, spaces and tabs, and what Latin-1 adds: no line end, so no header can be smuggled in. */
+const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const argument = z.string().refine((value) => !value.includes('\0'), { error: 'holds a NUL character' });
+
+const toolName = () => text('a name').max(256, { error: 'expected a name of at most 256 characters' });
+
+const command = z.union([z.string(), z.array(argument)]);
+
+const environment = z.record(
+  z.string().regex(/^[^=\0]+$/, { error: 'is no name for an environment variable' }),
+  argument,
+);
+
+const headers = z.record(
+  z.string().regex(headerName, { error: 'is no name for a header' }),
+  z.string().regex(headerValue, { error: 'holds a character that a header can not carry' }),
+);
+
+const prefix = z
+  .string()
+  .regex(publicName, { error: 'expected letters, digits, _, . and - only' })
+  .max(64, { error: 'expected at most 64 characters' });
+
+const rename = z.record(
+  toolName(),
+  z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/, {
+    error: 'expected 1 to 128 letters, digits, _, . and - as the new name',
+  }),
+);
+
+const tools = z.strictObject({
+  allow: documented(
+    z.array(toolName()).optional(),
+    "Globs (`*` and `?`) for the tools to offer, matched against the server's own names.",
+    { fallback: 'all' },
+  ),
+  deny: documented(
+    z.array(toolName()).default([]),
+    'Globs for the tools to leave out; they win over `allow`.',
+  ),
+  rename: documented(
+    rename.default({}),
+    "New names for tools, by the server's own name; the prefix is put before the new one.",
+    { type: 'map of strings' },
+  ),
+});
+
+export const serverSchema = z
+  .strictObject({
+    command: documented(
+      command.optional(),
+      'The program to run, spoken to over stdin and stdout: a list is one argv, verbatim; a string with `args` is one program; a string alone is split as a shell would split it, with no shell and no expansion.',
+      { type: 'string or list of strings' },
+    ),
+    args: documented(z.array(argument).optional(), 'The arguments of a `command` that is one program.'),
+    env: documented(
+      environment.default({}),
+      "Environment variables for the program, beside a small safe set (PATH, HOME and the like) of the gateway's own.",
+      { type: 'map of strings' },
+    ),
+    cwd: documented(
+      text('a path').optional(),
+      'The folder in which the program runs; a relative one starts at the folder of the config file.',
+      { type: 'path', fallback: 'the folder of the config file' },
+    ),
+    url: documented(
+      httpUrl().optional(),
+      'The URL of a server that is reached over HTTP, instead of `command`.',
+    ),
+    headers: documented(
+      headers.default({}),
+      'Headers to send to `url`; their values are masked wherever they carry authorization.',
+      { type: 'map of strings' },
+    ),
+    transport: documented(
+      z.enum(['auto', 'streamable-http', 'sse']).default('auto'),
+      'How `url` is spoken to: `auto` tries Streamable HTTP and falls back to the HTTP+SSE of 2024-11-05.',
+      { later: '`sse`' },
+    ),
+    enabled: documented(z.boolean().default(true), 'Whether the server is used at all.'),
+    prefix: documented(
+      prefix.optional(),
+      'What stands before the separator in public names; `""` drops the separator too.',
+      { fallback: "the server's name" },
+    ),
+    tools: documented(tools.prefault({}), 'Which tools are offered, and under which names.'),
+    isolation: documented(
+      z.enum(['shared', 'caller']).default('shared'),
+      'Whether all callers share one process or session (`shared`), or each authorization context has its own (`caller`).',
+      { later: '`caller`' },
+    ),
+    roots: documented(
+      z.array(text('a path or a file: URI')).default([]),
+      'The roots that a shared server is told of when it asks: paths or `file:` URIs.',
+      { later: 'it' },
+    ),
+    startTimeout: documented(
+      duration().prefault('30s'),
+      'How long the server may take to start and to shake hands.',
+    ),
+    timeout: documented(
+      duration().prefault('5m'),
+      'How long a call may take without any progress; each progress notification starts it anew.',
+    ),
+    maxTimeout: documented(
+      duration().prefault('1h'),
+      'How long a call may take in all, progress or not; where only one of the two is set, the other follows it.',
+    ),
+    idleTimeout: documented(
+      durationOrOff().prefault('off'),
+      'After how long without calls the server is stopped until it is needed again.',
+      { later: 'it' },
+    ),
+    passthrough: documented(
+      z.array(z.string().regex(/^\/[^?#\s]*$/, { error: 'expected a path such as /files' })).default([]),
+      "Other paths of the server's `url` that are passed through as they are.",
+      { later: 'it' },
+    ),
+  })
+  .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] });
+
+export type ServerSettings = z.output<typeof serverSchema>;

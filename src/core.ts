@@ -1,0 +1,95 @@
+/** The middle of a gateway, built from a config: upstreams, catalog, and the handler that answers calls. */
+import { randomBytes } from 'node:crypto';
+import { createSeal } from './auth/seal.ts';
+import { Catalog } from './catalog/catalog.ts';
+import type { Config } from './config/config.ts';
+import { Admission } from './gateway/admission.ts';
+import { Changes } from './gateway/changes.ts';
+import { supportedVersions } from './gateway/discover.ts';
+import { dispatch } from './gateway/dispatch.ts';
+import { admitted, type Handler, measured, stack } from './gateway/layers.ts';
+import { Listeners } from './gateway/listen.ts';
+import type { Log } from './observe/log.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Secrets } from './observe/secrets.ts';
+import { modernVersion } from './protocol/era.ts';
+import { upstreamEvents } from './reports.ts';
+import type { Identity } from './upstream/dialect.ts';
+import { openUpstream } from './upstream/open.ts';
+import type { Upstream } from './upstream/upstream.ts';
+
+export interface CoreContext {
+  readonly config: Config;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly secrets: Secrets;
+  /** The key of all seals. */
+  readonly secret: Buffer;
+  readonly identity: Identity;
+  /** What this gateway is called across restarts, for the children that it leaves behind when killed. */
+  readonly instance: string;
+}
+
+export interface Core {
+  readonly catalog: Catalog;
+  readonly upstreams: readonly Upstream[];
+  readonly listeners: Listeners;
+  readonly changes: Changes;
+  readonly admission: Admission;
+  readonly handler: Handler;
+}
+
+const nowMs = (): number => performance.now();
+const nowS = (): number => performance.now() / 1000;
+
+/** Builds everything and starts nothing. */
+export function buildCore({ config, log, metrics, secrets, secret, identity, instance }: CoreContext): Core {
+  const changes = new Changes();
+  const admission = new Admission(config.limits.callsInFlightMax, metrics);
+  const reports = upstreamEvents({ log, metrics, secrets, now: nowMs, catalog: () => catalog });
+  const members = config.servers.map((server) => ({
+    server,
+    upstream: openUpstream(server, {
+      config,
+      identity,
+      log,
+      instance,
+      ...reports,
+      mask: secrets.mask,
+      now: nowMs,
+      random: Math.random,
+    }),
+  }));
+  const catalog: Catalog = new Catalog({
+    config,
+    members,
+    log,
+    metrics,
+    now: nowMs,
+    changed: (kinds) => changes.announce(kinds),
+  });
+  const listeners = new Listeners({ changes, metrics, streamsMax: config.limits.listenStreamsMax });
+  const terminal = dispatch({
+    catalog,
+    listing: {
+      catalog,
+      cursors: createSeal(secret, 'cursor', randomBytes),
+      pageSize: config.lists.pageSize,
+      identity,
+    },
+    discover: {
+      catalog,
+      identity,
+      supported: supportedVersions,
+      defaultTtlMs: config.cache.defaultTtlMs,
+      waitMs: config.lists.deadlineMs,
+    },
+    listeners,
+    metrics,
+    nowS,
+    readyMs: config.lists.deadlineMs,
+  });
+  const handler = stack(terminal, measured(metrics, nowS, modernVersion), admitted(admission));
+  const upstreams = members.map(({ upstream }) => upstream);
+  return { catalog, upstreams, listeners, changes, admission, handler };
+}

@@ -1,0 +1,48 @@
+/** Who may talk to the listener at all: Host and Origin, against DNS rebinding (Streamable HTTP, "Security & Endpoint"). */
+import type { IncomingMessage } from 'node:http';
+
+export interface GuardOptions {
+  /** Host names without port; loopback names are always among them. */
+  readonly hosts: readonly string[];
+  /** Whole origins, such as `https://app.example`; loopback origins are always allowed. */
+  readonly origins: readonly string[];
+}
+
+export interface Refused {
+  readonly status: 400 | 403;
+  readonly message: string;
+}
+
+const loopback = ['localhost', '127.0.0.1', '[::1]'];
+const originForm = /^https?:\/\/(\[[0-9a-f:]+\]|[^/:@?#]+)(?::\d{1,5})?$/;
+const hostForm = /^(\[[0-9A-Fa-f:.]+\]|[^:/@?#\s]+)(?::\d{1,5})?$/;
+
+/** Names are compared without case and port. */
+export function createGuard(options: GuardOptions): (req: IncomingMessage) => Refused | undefined {
+  const hosts = new Set([...loopback, ...options.hosts.map((host) => host.toLowerCase())]);
+  const origins = new Set(options.origins.map((origin) => origin.toLowerCase()));
+  const isHost = (value: string): boolean => {
+    const name = hostForm.exec(value)?.[1]?.toLowerCase();
+    return name !== undefined && (hosts.has(name) || hosts.has(value.toLowerCase()));
+  };
+  const isOrigin = (value: string): boolean => {
+    const origin = value.toLowerCase();
+    const name = originForm.exec(origin)?.[1];
+    return origins.has(origin) || (name !== undefined && loopback.includes(name));
+  };
+  return (req) => {
+    const { host, origin } = req.headers;
+    if (host === undefined) return { status: 400, message: 'Host is missing' };
+    if (!isHost(host))
+      return {
+        status: 403,
+        message: `Host ${JSON.stringify(host.slice(0, 100))} is not allowed (see hosts)`,
+      };
+    if (origin !== undefined && !isOrigin(origin))
+      return {
+        status: 403,
+        message: `Origin ${JSON.stringify(origin.slice(0, 100))} is not allowed (see origins)`,
+      };
+    return undefined;
+  };
+}

@@ -1,0 +1,131 @@
+/** The edge towards clients of 2026-07-28: from an HTTP request with its body to a call, and back. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Handler } from '../gateway/layers.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { Call, type Caller } from '../protocol/call.ts';
+import { eraOf } from '../protocol/era.ts';
+import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
+import type { ScanOptions } from '../protocol/json.ts';
+import { climb } from '../protocol/ladder.ts';
+import { idOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
+import { Responder } from './respond.ts';
+
+export interface ModernOptions {
+  readonly handler: Handler;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly scan: ScanOptions;
+  readonly supported: readonly string[];
+  readonly silenceMs: number;
+  readonly bufferBytesMax: number;
+}
+
+const nobody: Caller = { name: 'anonymous' };
+const paramPrefix = 'mcp-param-';
+const noHeaders: ReadonlyMap<string, string> = new Map();
+
+function header(req: IncomingMessage, name: string): string | undefined {
+  const value = req.headers[name];
+  return typeof value === 'string' ? value : value?.join(', ');
+}
+
+function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
+  let found: Map<string, string> | undefined;
+  for (const name in req.headers) {
+    if (!name.startsWith(paramPrefix)) continue;
+    found ??= new Map();
+    found.set(name, header(req, name) ?? '');
+  }
+  return found ?? noHeaders;
+}
+
+const refused = (errorCode: number, message: string, data?: unknown): RpcError =>
+  new RpcError(errorCode, message, { status: 400, ...(data === undefined ? {} : { data }) });
+
+/** Answers one POST whose body is whole. */
+export function receive(
+  req: IncomingMessage,
+  res: ServerResponse,
+  body: Buffer,
+  options: ModernOptions,
+): void {
+  let call: Call | undefined;
+  const responder = new Responder(res, {
+    silenceMs: options.silenceMs,
+    bufferBytesMax: options.bufferBytesMax,
+    gone: () => call?.signal.abort(new RpcError(own.upstreamLost, 'The client closed the connection')),
+    slow: () => options.metrics.limitHit('sseBuffer'),
+  });
+  const inbound = scanInbound(body, options.scan);
+  switch (inbound.kind) {
+    case 'invalid':
+      responder.error(inbound.id, inbound.error);
+      return;
+    case 'batch':
+      responder.error(
+        undefined,
+        refused(code.invalidRequest, 'Invalid request: batches are not part of this revision'),
+      );
+      return;
+    case 'response':
+      responder.error(undefined, refused(code.invalidRequest, 'Invalid request: clients send no responses'));
+      return;
+    case 'notification':
+      responder.empty(202);
+      return;
+    case 'request': {
+      const refusal = refusalOf(req, inbound.request, options);
+      if (refusal !== undefined) {
+        responder.error(idOf(inbound.request), refusal);
+        return;
+      }
+      call = new Call(inbound.request, nobody, paramHeaders(req), (message) => responder.notify(message));
+      run(call, responder, options);
+      return;
+    }
+    default:
+      throw inbound satisfies never;
+  }
+}
+
+function refusalOf(
+  req: IncomingMessage,
+  request: RequestMessage,
+  options: ModernOptions,
+): RpcError | undefined {
+  const era = eraOf({
+    bytes: request.bytes,
+    method: request.method,
+    meta: request.meta,
+    versionHeader: header(req, 'mcp-protocol-version'),
+    sessionHeader: header(req, 'mcp-session-id'),
+  });
+  if (era === 'legacy')
+    return refused(
+      code.unsupportedVersion,
+      `This endpoint speaks ${options.supported.join(', ')}: send _meta with the protocol version, and no initialize`,
+      { supported: options.supported, requested: header(req, 'mcp-protocol-version') ?? '' },
+    );
+  const { supported } = options;
+  const refusal = climb({ request, supported, header: (name) => header(req, name) });
+  if (refusal?.header !== undefined) options.metrics.headerMismatch(refusal.header);
+  return refusal?.error;
+}
+
+function run(call: Call, responder: Responder, options: ModernOptions): void {
+  const id = idOf(call.request);
+  options.handler(call).then(
+    (reply) => responder.reply(reply),
+    (error: unknown) => {
+      const known = asRpcError(error);
+      if (known.code === code.internal && known !== error)
+        options.log.error(
+          { err: error, method: call.request.method },
+          'a call failed by a fault of the gateway',
+        );
+      else options.log.debug({ err: known, method: call.request.method }, 'a call failed');
+      responder.error(id, known);
+    },
+  );
+}

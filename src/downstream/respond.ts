@@ -1,0 +1,151 @@
+/** Writes what one request gets back: one JSON body, or SSE as soon as something comes before the reply, or nothing does for a while. */
+import type { ServerResponse } from 'node:http';
+import type { Reply, ReplyRest } from '../protocol/call.ts';
+import { errorMessage, type RpcError } from '../protocol/errors.ts';
+import { onOneLine } from '../protocol/splice.ts';
+
+export interface ResponderOptions {
+  /** So long nothing is sent before the answer becomes a stream with comments. */
+  readonly silenceMs: number;
+  /** Unsent bytes to one slow client before it is dropped. */
+  readonly bufferBytesMax: number;
+  /** The client went away before its answer was whole. */
+  gone(): void;
+  /** The client was dropped for reading too slowly. */
+  slow(): void;
+}
+
+const eventHead = Buffer.from('event: message\ndata: ');
+const eventEnd = Buffer.from('\n\n');
+const comment = ':\n\n';
+
+const sseHeaders = [
+  'Content-Type',
+  'text/event-stream',
+  'Cache-Control',
+  'no-cache, no-transform',
+  'X-Accel-Buffering',
+  'no',
+];
+
+export class Responder {
+  readonly #res: ServerResponse;
+  readonly #options: ResponderOptions;
+  readonly #silence: NodeJS.Timeout;
+  #isStream = false;
+  #over = false;
+  #rest: ReplyRest | undefined;
+
+  constructor(res: ServerResponse, options: ResponderOptions) {
+    this.#res = res;
+    this.#options = options;
+    this.#silence = setTimeout(() => this.#breakSilence(), options.silenceMs);
+    res.on('close', () => this.#closed());
+  }
+
+  /** A notification of this call; none is sent once the reply is. */
+  notify(message: Buffer): void {
+    if (this.#over) return;
+    this.#open();
+    this.#writeEvent([message]);
+    if (this.#res.writableLength > this.#options.bufferBytesMax) {
+      this.#options.slow();
+      this.#res.destroy();
+    } else this.#silence.refresh();
+  }
+
+  reply(reply: Reply): void {
+    if (this.#over) {
+      reply.rest?.destroy();
+      return;
+    }
+    this.#over = true;
+    clearTimeout(this.#silence);
+    if (reply.rest !== undefined) this.#stream(reply.parts, reply.rest, reply.status);
+    else if (this.#isStream) {
+      this.#writeEvent(reply.parts);
+      this.#res.end();
+    } else this.#json(reply.parts, reply.status);
+  }
+
+  /** The one place where errors become bytes. */
+  error(id: Buffer | undefined, error: RpcError): void {
+    const parts = [errorMessage(id, error)];
+    this.reply({ parts, status: error.status, outcome: { kind: 'error', error: String(error.code) } });
+  }
+
+  /** An answer without a body. */
+  empty(status: number): void {
+    this.#over = true;
+    clearTimeout(this.#silence);
+    this.#res.writeHead(status, ['Content-Length', '0']);
+    this.#res.end();
+  }
+
+  #json(parts: readonly Buffer[], status: number): void {
+    let bytes = 0;
+    for (const part of parts) bytes += part.length;
+    this.#res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(bytes)]);
+    if (bytes <= joinBytesMax) {
+      this.#res.end(Buffer.concat(parts, bytes));
+      return;
+    }
+    for (const part of parts) this.#res.write(part);
+    this.#res.end();
+  }
+
+  #open(): void {
+    if (this.#isStream) return;
+    this.#isStream = true;
+    this.#res.writeHead(200, sseHeaders);
+  }
+
+  #writeEvent(parts: readonly Buffer[]): void {
+    this.#res.cork();
+    this.#res.write(eventHead);
+    for (const part of parts) this.#res.write(onOneLine(part));
+    this.#res.write(eventEnd);
+    this.#res.uncork();
+  }
+
+  #breakSilence(): void {
+    this.#open();
+    this.#res.write(comment);
+    this.#silence.refresh();
+  }
+
+  /** Passes the rest on as fast as the client reads it; where it breaks, so does the connection, never a clean end. */
+  #stream(parts: readonly Buffer[], rest: ReplyRest, status: number): void {
+    const res = this.#res;
+    this.#rest = rest;
+    const isEvent = this.#isStream;
+    if (isEvent) res.write(eventHead);
+    else res.writeHead(status, ['Content-Type', 'application/json']);
+    const write = (part: Buffer): boolean => res.write(isEvent ? onOneLine(part) : part);
+    for (const part of parts) write(part);
+    res.on('drain', () => rest.resume());
+    rest.read({
+      data: write,
+      end: () => {
+        this.#rest = undefined;
+        res.end(isEvent ? eventEnd : undefined);
+      },
+      fail: () => {
+        this.#rest = undefined;
+        res.destroy();
+      },
+    });
+  }
+
+  #closed(): void {
+    clearTimeout(this.#silence);
+    this.#rest?.destroy();
+    this.#rest = undefined;
+    if (this.#over) return;
+    this.#over = true;
+    this.#options.gone();
+  }
+}
+
+/** Up to here one copy is cheaper than several writes. */
+const joinBytesMax = 16_384;

@@ -1,0 +1,72 @@
+/** Answers `server/discover`: what all upstreams can do together, under the gateway's own name. */
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Call, Reply } from '../protocol/call.ts';
+import { modernVersion } from '../protocol/era.ts';
+import { metaKey } from '../protocol/message.ts';
+import type { Identity } from '../upstream/dialect.ts';
+import { resultReply } from './answers.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Handed out only where the gateway can do its part of it. */
+const passed = ['completions', 'logging'] as const;
+
+/** Lists are always declared, since clients read capabilities once and upstreams come later. */
+function capabilities(of: readonly Json[]): Json {
+  const merged: Record<string, unknown> = {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { listChanged: true },
+  };
+  for (const key of passed) if (of.some((one) => isRecord(one[key]))) merged[key] = {};
+  const extensions = of.map((one) => one['extensions']).filter(isRecord);
+  const all = Object.assign({}, ...[...extensions].reverse()) as Json;
+  const kept = Object.fromEntries(Object.entries(all).filter(([name]) => name !== tasksExtension));
+  if (Object.keys(kept).length > 0) merged['extensions'] = kept;
+  return merged;
+}
+
+/** Task ids are not carried yet, so the extension is not promised. */
+const tasksExtension = 'io.modelcontextprotocol/tasks';
+
+export interface DiscoverOptions {
+  readonly catalog: Catalog;
+  readonly identity: Identity;
+  readonly supported: readonly string[];
+  readonly defaultTtlMs: number;
+  readonly waitMs: number;
+}
+
+/** Waits for upstreams that are starting, no longer than lists do. */
+export async function discoverReply(call: Call, options: DiscoverOptions): Promise<Reply> {
+  const { catalog, identity, waitMs } = options;
+  await Promise.all(
+    catalog.members.map(({ upstream }) =>
+      upstream.state.kind === 'starting' ? upstream.ready(waitMs).catch(() => undefined) : undefined,
+    ),
+  );
+  const live = catalog.members.flatMap(({ server, upstream }) =>
+    upstream.live === undefined ? [] : [{ name: server.name, profile: upstream.live.profile }],
+  );
+  const instructions = live
+    .flatMap(({ name, profile }) =>
+      profile.instructions === undefined ? [] : [`# ${name}\n\n${profile.instructions}`],
+    )
+    .join('\n\n');
+  const isWhole = live.length === catalog.members.length;
+  const result = {
+    resultType: 'complete',
+    supportedVersions: options.supported,
+    capabilities: capabilities(live.map(({ profile }) => profile.capabilities)),
+    ...(instructions === '' ? {} : { instructions }),
+    ttlMs: isWhole ? options.defaultTtlMs : 0,
+    cacheScope: 'public',
+    _meta: { [metaKey.serverInfo]: identity },
+  };
+  return resultReply(call, [Buffer.from(JSON.stringify(result))]);
+}
+
+export const supportedVersions: readonly string[] = [modernVersion];

@@ -1,0 +1,173 @@
+/** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
+import type { Catalog, Resolved } from '../catalog/catalog.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { withDeadline } from '../policy/deadline.ts';
+import type { Call, Reply } from '../protocol/call.ts';
+import { asRpcError, code, RpcError } from '../protocol/errors.ts';
+import { find, jsonOf, type Member, textOf } from '../protocol/json.ts';
+import { paramOf } from '../protocol/message.ts';
+import { methodOf } from '../protocol/methods.ts';
+import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
+import { type DiscoverOptions, discoverReply } from './discover.ts';
+import { errorType, type Handler } from './layers.ts';
+import type { Listeners } from './listen.ts';
+import { type ListingOptions, listReply } from './listing.ts';
+
+export interface DispatchOptions {
+  readonly catalog: Catalog;
+  readonly listing: ListingOptions;
+  readonly discover: DiscoverOptions;
+  readonly listeners: Listeners;
+  readonly metrics: Metrics;
+  readonly nowS: () => number;
+  /** How long a call waits for an upstream that is starting. */
+  readonly readyMs: number;
+}
+
+type Found = Resolved & { readonly kind: 'found' };
+
+const shown = (value: string): string => (value.length > 200 ? `${value.slice(0, 200)}…` : value);
+
+const wanted = (call: Call, key: string): { member: Member; value: string } => {
+  const member = paramOf(call.request, key);
+  const value = textOf(call.request.bytes, member);
+  if (member === undefined || value === undefined)
+    throw new RpcError(code.invalidParams, `Invalid params: "${key}" must be a string`);
+  return { member, value };
+};
+
+export function dispatch(options: DispatchOptions): Handler {
+  const { catalog } = options;
+  return async (call) => {
+    const method = methodOf(call.request.method);
+    if (method === undefined)
+      throw new RpcError(code.methodNotFound, `Method not found: ${shown(call.request.method)}`, {
+        status: 404,
+      });
+    switch (method.route) {
+      case 'discover':
+        return discoverReply(call, options.discover);
+      case 'list':
+        return listReply(call, method.list ?? 'tools', options.listing);
+      case 'listen':
+        return options.listeners.listen(call);
+      case 'tool':
+      case 'prompt': {
+        const { member, value } = wanted(call, 'name');
+        const kind = method.route === 'tool' ? 'tools' : 'prompts';
+        const found = known(await catalog.resolve(kind, value), method.route, value, catalog);
+        call.known = method.route === 'tool' ? { tool: value } : { prompt: value };
+        return forward(call, found, member, options);
+      }
+      case 'resource': {
+        const { member, value } = wanted(call, 'uri');
+        return forward(
+          call,
+          known(await catalog.resolveUri(value), 'resource', value, catalog),
+          member,
+          options,
+        );
+      }
+      case 'completion':
+        return complete(call, options);
+      default:
+        throw method.route satisfies never;
+    }
+  };
+}
+
+/** What was found, or the error that says what is unknown; where a server that may have it is down, that too. */
+function known(
+  resolved: Resolved,
+  what: 'tool' | 'prompt' | 'resource',
+  name: string,
+  catalog: Catalog,
+): Found {
+  if (resolved.kind === 'found') return resolved;
+  const absent = catalog.members
+    .filter(({ upstream }) => upstream.live === undefined)
+    .map(({ server }) => server);
+  const owner = absent.find(({ prefix }) => prefix !== '' && name.startsWith(prefix));
+  const hint = owner === undefined ? '' : ` (server \`${owner.name}\` is not up)`;
+  const text = what === 'resource' ? 'Resource not found' : `Unknown ${what}`;
+  throw new RpcError(code.invalidParams, `${text}: ${shown(name)}${hint}`, {
+    ...(what === 'resource' ? { data: { uri: name } } : {}),
+  });
+}
+
+async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
+  const { catalog } = options;
+  const ref = paramOf(call.request, 'ref');
+  const name = find(ref?.members, 'name');
+  const uri = find(ref?.members, 'uri');
+  const { bytes } = call.request;
+  const nameText = textOf(bytes, name);
+  if (nameText !== undefined)
+    return forward(
+      call,
+      known(await catalog.resolve('prompts', nameText), 'prompt', nameText, catalog),
+      name,
+      options,
+    );
+  const uriText = textOf(bytes, uri);
+  if (uriText === undefined)
+    throw new RpcError(code.invalidParams, 'Invalid params: "ref" must name a prompt or a resource');
+  const found = known(await catalog.resolveTemplate(uriText), 'resource', uriText, catalog);
+  return forward(call, found, uri, options);
+}
+
+/** Checks the mirrored arguments, and gives the headers for the upstream (Streamable HTTP, "Custom Headers"). */
+function paramHeaders(call: Call, found: Found, isModernHttp: boolean, metrics: Metrics): string[] {
+  const defined = found.entry?.paramHeaders ?? [];
+  if (defined.length === 0 && (call.paramHeaders.size === 0 || !isModernHttp)) return [];
+  const args =
+    defined.length === 0 ? undefined : jsonOf(call.request.bytes, paramOf(call.request, 'arguments'));
+  const wrong = paramMismatch(defined, call.paramHeaders, args);
+  if (wrong !== undefined) {
+    metrics.headerMismatch('mcp-param');
+    throw new RpcError(code.headerMismatch, `Header mismatch: ${wrong}`, { status: 400 });
+  }
+  return isModernHttp ? outgoingParamHeaders(defined, call.paramHeaders, args) : [];
+}
+
+async function forward(
+  call: Call,
+  found: Found,
+  member: Member | undefined,
+  options: DispatchOptions,
+): Promise<Reply> {
+  const { upstream, server } = found.member;
+  const live = upstream.live ?? (await upstream.ready(options.readyMs));
+  const { connection, profile } = live;
+  const { transport } = connection.channel;
+  const isModernHttp = profile.dialect.era === 'modern' && transport === 'streamable-http';
+  const target = {
+    member,
+    name: found.localKey,
+    paramHeaders: paramHeaders(call, found, isModernHttp, options.metrics),
+  };
+  const startS = options.nowS();
+  const measure = (error: string | undefined): void =>
+    options.metrics.clientOperation(
+      upstream.name,
+      call.request.method,
+      call.known?.tool,
+      error,
+      transport === 'stdio' ? 'pipe' : 'tcp',
+      profile.dialect.era,
+      options.nowS() - startS,
+    );
+  const deadline = {
+    upstream: upstream.name,
+    timeoutMs: server.timeoutMs,
+    maxTimeoutMs: server.maxTimeoutMs,
+  };
+  try {
+    const reply = await withDeadline(call, deadline, () => connection.send(call, target));
+    measure(errorType(reply.outcome));
+    return reply;
+  } catch (error) {
+    measure(String(asRpcError(error).code));
+    throw error;
+  }
+}

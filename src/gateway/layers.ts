@@ -1,0 +1,53 @@
+/** A handler answers a call; a layer wraps one. */
+import type { Metrics } from '../observe/metrics.ts';
+import type { Call, Outcome, Reply } from '../protocol/call.ts';
+import { asRpcError } from '../protocol/errors.ts';
+
+export type Handler = (call: Call) => Promise<Reply>;
+export type Layer = (inner: Handler) => Handler;
+
+/** The first layer listed is the outermost. */
+export const stack = (terminal: Handler, ...layers: readonly Layer[]): Handler =>
+  layers.reduceRight((inner, layer) => layer(inner), terminal);
+
+/** Counts and times each call by method, name and outcome. */
+export const measured =
+  (metrics: Metrics, nowS: () => number, version: string): Layer =>
+  (inner) =>
+  (call) => {
+    const startS = nowS();
+    metrics.requestStarted();
+    const ended = (error: string | undefined): void => {
+      metrics.requestEnded();
+      const { method } = call.request;
+      metrics.serverOperation(method, call.known?.tool, call.known?.prompt, error, version, nowS() - startS);
+    };
+    return inner(call).then(
+      (reply) => {
+        ended(errorType(reply.outcome));
+        return reply;
+      },
+      (error: unknown) => {
+        ended(String(asRpcError(error).code));
+        throw error;
+      },
+    );
+  };
+
+/** The `error.type` of an outcome, none for success. */
+export const errorType = (outcome: Outcome): string | undefined =>
+  outcome.kind === 'ok' ? undefined : outcome.error;
+
+/** Refuses calls while too many are in flight, or when the gateway is stopping. */
+export const admitted =
+  (admission: { admit(): Error | undefined; leave(): void }): Layer =>
+  (inner) =>
+  async (call) => {
+    const refusal = admission.admit();
+    if (refusal !== undefined) throw refusal;
+    try {
+      return await inner(call);
+    } finally {
+      admission.leave();
+    }
+  };

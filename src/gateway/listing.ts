@@ -1,0 +1,76 @@
+/** Answers the list methods: pages of the merged list, with hints and with what is missing said. */
+import type { Seal } from '../auth/seal.ts';
+import type { Catalog, Listing } from '../catalog/catalog.ts';
+import type { Call, Reply } from '../protocol/call.ts';
+import { code, RpcError } from '../protocol/errors.ts';
+import { textOf } from '../protocol/json.ts';
+import { metaKey, paramOf } from '../protocol/message.ts';
+import type { ListKind } from '../protocol/methods.ts';
+import type { Identity } from '../upstream/dialect.ts';
+import { resultReply } from './answers.ts';
+
+export interface ListingOptions {
+  readonly catalog: Catalog;
+  readonly cursors: Seal;
+  readonly pageSize: number;
+  readonly identity: Identity;
+}
+
+/** Where the upstreams that are missing or stale are told of. */
+export const gapsKey = 'dev.mcpyard/upstreams';
+
+interface Cursor {
+  readonly kind: ListKind;
+  /** The key of the last item that was handed out. */
+  readonly last: string;
+  readonly scope: 'public' | 'private';
+}
+
+const isCursor = (value: unknown): value is Cursor =>
+  typeof value === 'object' && value !== null && 'kind' in value && 'last' in value && 'scope' in value;
+
+const invalidCursor = (): RpcError =>
+  new RpcError(
+    code.invalidParams,
+    'Invalid params: "cursor" is not one of this list; start again without one',
+  );
+
+/** Where the page begins; a list that turned private refuses the cursors of its public time. */
+function startOf(call: Call, kind: ListKind, listing: Listing, cursors: Seal): number {
+  const member = paramOf(call.request, 'cursor');
+  if (member === undefined) return 0;
+  const text = textOf(call.request.bytes, member);
+  const cursor = text === undefined ? undefined : cursors.open(text);
+  if (!isCursor(cursor) || cursor.kind !== kind) throw invalidCursor();
+  if (cursor.scope === 'public' && listing.scope === 'private') throw invalidCursor();
+  const at = listing.merged.entries.findIndex((entry) => entry.publicKey === cursor.last);
+  if (at < 0) throw invalidCursor();
+  return at + 1;
+}
+
+/** One page of a merged list. */
+export async function listReply(call: Call, kind: ListKind, options: ListingOptions): Promise<Reply> {
+  const { catalog, cursors, pageSize, identity } = options;
+  const listing = await catalog.list(kind);
+  const { entries } = listing.merged;
+  const start = startOf(call, kind, listing, cursors);
+  const last = entries[start + pageSize - 1];
+  const isMore = last !== undefined && entries.length > start + pageSize;
+  const nextCursor = isMore
+    ? cursors.seal({ kind, last: last.publicKey, scope: listing.scope } satisfies Cursor)
+    : undefined;
+  const tail = {
+    ...(nextCursor === undefined ? {} : { nextCursor }),
+    ttlMs: listing.ttlMs,
+    cacheScope: listing.scope,
+    _meta: {
+      [metaKey.serverInfo]: identity,
+      ...(listing.gaps.size === 0 ? {} : { [gapsKey]: Object.fromEntries(listing.gaps) }),
+    },
+  };
+  return resultReply(call, [
+    Buffer.from('{"resultType":"complete",'),
+    listing.merged.page(start, pageSize),
+    Buffer.from(`,${JSON.stringify(tail).slice(1)}`),
+  ]);
+}

@@ -1,0 +1,87 @@
+/** The gauges: what is true now of the process and of each upstream. */
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+export interface Gauges {
+  /** A registry of its own, with Node's default metrics in it. */
+  readonly registry: Registry;
+  requestStarted(): void;
+  requestEnded(): void;
+  upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
+  upstreamTools(upstream: string, count: number): void;
+  childUp(upstream: string, up: boolean): void;
+  upstreamGone(upstream: string): void;
+  subscriptions(side: 'downstream' | 'upstream', delta: number): void;
+}
+
+/** Builds them in a new registry; `version` is the gateway's. */
+export function createGauges(version: string): Gauges {
+  const registry = new Registry();
+  const registers = [registry];
+  const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
+    new Gauge<T>({ name, help, labelNames, registers });
+
+  gauge('mcpyard_build_info', 'Always 1; the version of mcpyard and of Node.js.', [
+    'version',
+    'node_version',
+  ]).set({ version, node_version: process.version }, 1);
+
+  let inFlight = 0;
+  new Gauge({
+    name: 'mcpyard_requests_in_flight',
+    help: 'Requests of clients that have no answer yet.',
+    registers,
+    collect() {
+      this.set(inFlight);
+    },
+  });
+
+  const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
+  const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
+  const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
+  const upLabels = new Map<string, { upstream: string; era: string; transport: string }>();
+  const forgetUp = (upstream: string): void => {
+    const labels = upLabels.get(upstream);
+    if (labels !== undefined) up.remove(labels);
+    upLabels.delete(upstream);
+  };
+
+  const active = gauge('mcpyard_subscriptions_active', 'Open listen streams and resource subscriptions.', [
+    'side',
+  ]);
+  const counts = { downstream: 0, upstream: 0 };
+  active.set({ side: 'downstream' }, 0);
+  active.set({ side: 'upstream' }, 0);
+
+  collectDefaultMetrics({ register: registry });
+
+  return {
+    registry,
+    requestStarted() {
+      inFlight += 1;
+    },
+    requestEnded() {
+      inFlight -= 1;
+    },
+    upstreamUp(upstream, era, transport, isUp) {
+      forgetUp(upstream);
+      const labels = { upstream, era, transport };
+      upLabels.set(upstream, labels);
+      up.set(labels, isUp ? 1 : 0);
+    },
+    upstreamTools(upstream, count) {
+      tools.set({ upstream }, count);
+    },
+    childUp(upstream, isUp) {
+      child.set({ upstream }, isUp ? 1 : 0);
+    },
+    upstreamGone(upstream) {
+      forgetUp(upstream);
+      tools.remove({ upstream });
+      child.remove({ upstream });
+    },
+    subscriptions(side, delta) {
+      counts[side] += delta;
+      active.set({ side }, counts[side]);
+    },
+  };
+}

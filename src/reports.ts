@@ -1,0 +1,82 @@
+/** What happens to upstreams, told to the log, to metrics and to the catalog. */
+import type { Catalog } from './catalog/catalog.ts';
+import { LineLimiter } from './observe/line-limiter.ts';
+import type { Log } from './observe/log.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Secrets } from './observe/secrets.ts';
+import type { Upstream, UpstreamEvents } from './upstream/upstream.ts';
+
+export interface Reports {
+  readonly events: UpstreamEvents;
+  stderr(upstream: string, chunk: Buffer): void;
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+function tellUp(upstream: Upstream, catalog: Catalog, log: Log): void {
+  const live = upstream.live;
+  if (live === undefined) return;
+  const { era, version } = live.profile.dialect;
+  const tools = plural(catalog.count(upstream.name, 'tools') ?? 0, 'tool');
+  log.info(
+    { upstream: upstream.name, era, version, transport: upstream.transport },
+    `${upstream.name}: up (${era} ${version}, ${upstream.transport}), ${tools}`,
+  );
+}
+
+export interface ReportContext {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly secrets: Secrets;
+  readonly now: () => number;
+  /** Asked for late, since it is built from the upstreams. */
+  catalog(): Catalog;
+}
+
+const stderrLimits = { linesPerSecond: 20, burst: 100 };
+
+export function upstreamEvents({ log, metrics, secrets, now, catalog }: ReportContext): Reports {
+  const sinks = new Map<string, LineLimiter>();
+  const sinkOf = (name: string): LineLimiter => {
+    const known = sinks.get(name);
+    if (known !== undefined) return known;
+    const sink = new LineLimiter(log.child({ upstream: name }), { ...stderrLimits, mask: secrets.mask, now });
+    sinks.set(name, sink);
+    return sink;
+  };
+  return {
+    stderr: (name, chunk) => {
+      metrics.stderrBytes(name, chunk.length);
+      sinkOf(name).push(chunk);
+    },
+    events: {
+      up: (upstream) => {
+        const live = upstream.live;
+        if (live === undefined) return;
+        metrics.upstreamUp(upstream.name, live.profile.dialect.era, upstream.transport, true);
+        if (upstream.transport === 'stdio') metrics.childUp(upstream.name, true);
+        catalog()
+          .arrived(upstream)
+          .then(
+            () => tellUp(upstream, catalog(), log),
+            (error: unknown) =>
+              log.error({ err: error, upstream: upstream.name }, 'its lists could not be taken in'),
+          );
+      },
+      down: (upstream, error, restart) => {
+        metrics.upstreamUp(upstream.name, 'unknown', upstream.transport, false);
+        if (upstream.transport === 'stdio') {
+          metrics.childUp(upstream.name, false);
+          if (restart) metrics.childRestarted(upstream.name, 'exit');
+        }
+        log.warn({ upstream: upstream.name, err: error }, `${upstream.name}: down: ${error.message}`);
+      },
+      listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
+      failed: (upstream, reason) => metrics.upstreamError(upstream.name, reason),
+      dropped: (name, kind) => {
+        metrics.notification(kind, 'dropped');
+        log.debug({ upstream: name, kind }, `${name}: dropped ${kind}`);
+      },
+    },
+  };
+}

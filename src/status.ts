@@ -1,0 +1,51 @@
+/** How each server of the config is, for health, the status page and `check`. */
+import type { Catalog, Member } from './catalog/catalog.ts';
+import type { Config } from './config/config.ts';
+import type { UpstreamHealth } from './observe/health.ts';
+import type { Upstream } from './upstream/upstream.ts';
+
+const stateOf = (upstream: Upstream): 'starting' | 'up' | 'down' => {
+  switch (upstream.state.kind) {
+    case 'up':
+      return 'up';
+    case 'starting':
+    case 'idle':
+      return 'starting';
+    case 'down':
+    case 'stopped':
+      return 'down';
+    default:
+      throw upstream.state satisfies never;
+  }
+};
+
+function memberHealth({ server, upstream }: Member, catalog: Catalog): UpstreamHealth {
+  const dialect = upstream.live?.profile.dialect;
+  const counts = {
+    tools: catalog.count(server.name, 'tools'),
+    prompts: catalog.count(server.name, 'prompts'),
+    resources: catalog.count(server.name, 'resources'),
+  };
+  const known = Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== undefined));
+  return {
+    name: server.name,
+    state: stateOf(upstream),
+    transport: upstream.transport,
+    leftOut: catalog.leftOut(server.name),
+    ...(dialect === undefined ? {} : { era: dialect.era, version: dialect.version }),
+    ...known,
+    ...(upstream.state.kind === 'down' ? { error: upstream.state.error.message } : {}),
+  };
+}
+
+/** In the order of the config, those that are disabled last. */
+export const healthOf = (config: Config, catalog: Catalog): UpstreamHealth[] => [
+  ...catalog.members.map((member) => memberHealth(member, catalog)),
+  ...config.disabled.map(({ name, reason }) => ({
+    name,
+    state: 'disabled' as const,
+    transport: '',
+    error: reason,
+    leftOut: [],
+  })),
+];
