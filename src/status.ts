@@ -1,5 +1,6 @@
 /** How each server of the config is, for health, the status page and `check`. */
-import type { Catalog, Member } from './catalog/catalog.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import type { Member } from './catalog/listing.ts';
 import type { Config } from './config/config.ts';
 import type { UpstreamHealth } from './observe/health.ts';
 import type { Upstream } from './upstream/upstream.ts';

@@ -1,30 +1,16 @@
 /** What all upstreams offer, as one: merged lists in an order that doesn't change, and who owns a name. */
-import type { Config, ServerConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import type { Live, Upstream } from '../upstream/upstream.ts';
 import type { Entry, LeftOut } from './entry.ts';
+import { type Listing, listingOf, type Member, offers } from './listing.ts';
 import { type Merged, merge } from './merge.ts';
 import { fetchList } from './pages.ts';
 import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
 import { type Fetch, ShelfStore } from './store.ts';
 import { templateTest } from './uri-template.ts';
-
-/** An upstream with its part of the config, in the order of the config. */
-export interface Member {
-  readonly server: ServerConfig;
-  readonly upstream: Upstream;
-}
-
-/** One merged list as it is now. */
-export interface Listing {
-  readonly merged: Merged;
-  readonly ttlMs: number;
-  readonly scope: 'public' | 'private';
-  /** Upstreams whose part is missing or older than it should be, with the reason. */
-  readonly gaps: ReadonlyMap<string, { readonly state: 'missing' | 'stale'; readonly reason: string }>;
-}
 
 export type Resolved =
   | {
@@ -49,9 +35,6 @@ const retryMs = 5_000;
 /** One request for a page may take longer than lists wait for it; its answer serves the next list. */
 const pageTimeoutMs = 60_000;
 
-const offers = (live: Live, kind: ListKind): boolean =>
-  live.profile.capabilities[lists[kind].capability] !== undefined;
-
 export class Catalog {
   readonly #options: CatalogOptions;
   readonly #members: ReadonlyMap<string, Member>;
@@ -75,7 +58,13 @@ export class Catalog {
   async list(kind: ListKind): Promise<Listing> {
     const waits = this.#options.members.flatMap((member) => this.#refresh(member, kind) ?? []);
     if (waits.length > 0) await Promise.all(waits);
-    return this.#listing(kind);
+    return listingOf(kind, {
+      members: this.#options.members,
+      store: this.#store,
+      merged: this.#merge(kind),
+      now: this.#options.now(),
+      defaultTtlMs: this.#options.config.cache.defaultTtlMs,
+    });
   }
 
   /** Whose a tool or prompt is; waits for upstreams that are still starting before it says unknown. */
@@ -297,59 +286,7 @@ export class Catalog {
         `${name}: ${kind} \`${item}\` is left out: ${reason}`,
       );
   }
-
-  #listing(kind: ListKind): Listing {
-    const now = this.#options.now();
-    const { defaultTtlMs } = this.#options.config.cache;
-    const gaps = new Map<string, { state: 'missing' | 'stale'; reason: string }>();
-    let ttlMs = defaultTtlMs;
-    let bounded = false;
-    let scope: 'public' | 'private' = 'public';
-    for (const member of this.#options.members) {
-      const { upstream } = member;
-      const live = upstream.live;
-      if (live !== undefined && !offers(live, kind)) continue;
-      const shelf = this.#store.get(upstream.name, kind);
-      if (shelf?.scope === 'private') scope = 'private';
-      const gap = this.#gap(member, kind, shelf);
-      if (gap !== undefined) gaps.set(upstream.name, gap);
-      const leftMs =
-        shelf === undefined || gap !== undefined ? 0 : outwardMs(shelf.freshUntilMs, now, defaultTtlMs);
-      ttlMs = bounded ? Math.min(ttlMs, leftMs) : leftMs;
-      bounded = true;
-    }
-    return { merged: this.#merge(kind), ttlMs, scope, gaps };
-  }
-
-  #gap(
-    member: Member,
-    kind: ListKind,
-    shelf: Shelf | undefined,
-  ): { state: 'missing' | 'stale'; reason: string } | undefined {
-    const { upstream } = member;
-    const state = shelf === undefined ? 'missing' : 'stale';
-    switch (upstream.state.kind) {
-      case 'up':
-        if (this.#store.isFetching(upstream.name, kind))
-          return { state, reason: `its ${lists[kind].method} is slow` };
-        if (shelf !== undefined && this.#options.now() >= this.#store.retryAtMs(upstream.name, kind))
-          return undefined;
-        return { state, reason: `its ${lists[kind].method} failed` };
-      case 'starting':
-        return { state, reason: 'it is starting' };
-      case 'down':
-        return { state, reason: 'it is down' };
-      case 'idle':
-      case 'stopped':
-        return { state, reason: 'it is stopped' };
-      default:
-        throw upstream.state satisfies never;
-    }
-  }
 }
-
-const outwardMs = (freshUntilMs: number, now: number, defaultMs: number): number =>
-  freshUntilMs === Infinity ? defaultMs : Math.max(0, Math.floor(freshUntilMs - now));
 
 async function within(done: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

@@ -4,10 +4,12 @@ import type { Era } from '../protocol/era.ts';
 import {
   find,
   isObject,
+  type Member,
   type Members,
   readObject,
   type ScanOptions,
   type Shape,
+  skipSpace,
   textOf,
 } from '../protocol/json.ts';
 import type { ListKind } from '../protocol/methods.ts';
@@ -88,7 +90,8 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
     kind === 'tools' ? checkTool(item, members, context) : { kind: 'fine' as const, headers: [] };
   if (checked.kind === 'bad') return leftOut(kind, key, checked.reason);
   const publicKey = publicKeyOf(kind, key, context);
-  const edits: Edit[] = [];
+  // Tasks of 2025-11-25 are not part of 2026-07-28, so nobody may be told to run a tool as one.
+  const edits: Edit[] = context.era === 'legacy' ? withoutMember(item, find(members, 'execution')) : [];
   if (publicKey !== key)
     edits.push({ start: member.start, end: member.end, bytes: Buffer.from(JSON.stringify(publicKey)) });
   return {
@@ -102,6 +105,16 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
       paramHeaders: checked.headers,
     },
   };
+}
+
+/** Takes a member out with one comma beside it. */
+function withoutMember(item: Buffer, member: Member | undefined): Edit[] {
+  if (member === undefined) return [];
+  const after = skipSpace(item, member.end);
+  if (item[after] === 0x2c)
+    return [{ start: member.keyStart, end: skipSpace(item, after + 1), bytes: undefined }];
+  const before = item.lastIndexOf(0x2c, member.keyStart);
+  return [{ start: before < 0 ? member.keyStart : before, end: member.end, bytes: undefined }];
 }
 
 function publicKeyOf(kind: ListKind, key: string, context: EntryContext): string {

@@ -49,7 +49,7 @@ export interface DisabledServer {
   readonly reason: string;
 }
 
-export interface Limits {
+interface Limits {
   readonly bodyBytesMax: number;
   readonly holdBytes: number;
   readonly resultBytesMax: number;

@@ -55,9 +55,18 @@ function descriptionOf({ description = '', 'x-later': later }: JsonSchema): stri
   return later === 'it' ? `${description} No effect yet.` : `${description} ${later} has no effect yet.`;
 }
 
-function row(key: string, schema: JsonSchema): string {
-  const cells = [code(key), typeOf(schema), defaultOf(schema), descriptionOf(schema)];
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+const row = (key: string, schema: JsonSchema): readonly string[] =>
+  [code(key), typeOf(schema), defaultOf(schema), descriptionOf(schema)].map((cell) =>
+    cell.replaceAll('|', '\\|'),
+  );
+
+/** A table whose columns line up, as the formatter of this repository leaves it. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const [header = []] = rows;
+  const widths = header.map((_, at) => Math.max(3, ...rows.map((cells) => cells[at]?.length ?? 0)));
+  const line = (cells: readonly string[], fill = ' ') =>
+    `| ${widths.map((width, at) => (cells[at] ?? '').padEnd(width, fill)).join(' | ')} |`;
+  return [line(header), line([], '-'), ...rows.slice(1).map((cells) => line(cells))].join('\n');
 }
 
 const isSection = ({ properties }: JsonSchema): boolean => properties !== undefined;
@@ -68,7 +77,7 @@ function table(schema: JsonSchema): string {
   const rows = Object.entries(schema.properties ?? {})
     .filter(([, field]) => !isSection(field) && !isMapOfSections(field))
     .map(([key, field]) => row(key, field));
-  return ['| key | type | default | |', '|---|---|---|---|', ...rows].join('\n');
+  return aligned([['key', 'type', 'default', ''], ...rows]);
 }
 
 /** The page of one map of keys, and of the maps in it. */

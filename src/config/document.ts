@@ -3,7 +3,7 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, par
 import type { ConfigIssue } from './errors.ts';
 import { type Path, pathText } from './tree.ts';
 
-export interface Position {
+interface Position {
   readonly line: number;
   readonly column: number;
 }
@@ -60,28 +60,29 @@ function offsetAt(parsed: Parsed, path: Path, what: 'key' | 'value'): number {
   return offset;
 }
 
-/** The path of the key that stands at an offset. */
-function pathOfKey(node: unknown, offset: number, path: Path = []): Path | undefined {
-  if (isMap(node)) {
-    for (const pair of node.items) {
-      const here = [...path, keyOf(pair)];
-      if (offsetOf(pair.key) === offset) return here;
-      const below = pathOfKey(pair.value, offset, here);
-      if (below !== undefined) return below;
-    }
+interface FoundKey {
+  readonly path: Path;
+  /** Where the first key of that name in the same map stands. */
+  readonly firstOffset: number;
+}
+
+/** The key that stands at an offset. */
+function keyAt(node: unknown, offset: number, path: Path = []): FoundKey | undefined {
+  const pairs = isMap(node) ? node.items : [];
+  const pair = pairs.find(({ key }) => offsetOf(key) === offset);
+  if (pair !== undefined) {
+    const first = pairs.find((other) => keyOf(other) === keyOf(pair));
+    return { path: [...path, keyOf(pair)], firstOffset: offsetOf(first?.key) ?? offset };
   }
-  if (isSeq(node)) {
-    for (const [at, item] of node.items.entries()) {
-      const below = pathOfKey(item, offset, [...path, at]);
-      if (below !== undefined) return below;
-    }
+  const children = isSeq(node)
+    ? node.items.entries()
+    : pairs.map((each) => [keyOf(each), each.value] as const);
+  for (const [key, value] of children) {
+    const found = keyAt(value, offset, [...path, key]);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
-
-/** The offset of the first of several keys with the name of the last one in a path. */
-const firstOf = (parsed: Parsed, path: Path): number =>
-  offsetOf(pairsAt(parsed, path.slice(0, -1)).find((pair) => keyOf(pair) === path.at(-1))?.key) ?? 0;
 
 function isDeeperThan(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -116,12 +117,12 @@ export function readDocument(text: string): ConfigDocument {
         message: 'a config is one YAML document; here a second one starts',
       };
     }
-    const path = code === 'DUPLICATE_KEY' ? pathOfKey(parsed.contents, offset) : undefined;
-    if (path === undefined) return { ...positionOf(offset), path: '', message };
-    const { line } = positionOf(firstOf(parsed, path));
+    const again = code === 'DUPLICATE_KEY' ? keyAt(parsed.contents, offset) : undefined;
+    if (again === undefined) return { ...positionOf(offset), path: '', message };
+    const { line } = positionOf(again.firstOffset);
     return {
       ...positionOf(offset),
-      path: pathText(path),
+      path: pathText(again.path),
       message: `is there twice; the first is at line ${line}`,
     };
   };

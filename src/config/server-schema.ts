@@ -14,7 +14,7 @@ const argument = z.string().refine((value) => !value.includes('\0'), { error: 'h
 
 const toolName = () => text('a name').max(256, { error: 'expected a name of at most 256 characters' });
 
-const command = z.union([z.string(), z.array(argument)]);
+const command = z.union([argument, z.array(argument)]);
 
 const environment = z.record(
   z.string().regex(/^[^=\0]+$/, { error: 'is no name for an environment variable' }),

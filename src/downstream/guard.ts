@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 
 export interface GuardOptions {
-  /** Host names without port; loopback names are always among them. */
+  /** Host names in lower case, without port. */
   readonly hosts: readonly string[];
   /** Whole origins, such as `https://app.example`; loopback origins are always allowed. */
   readonly origins: readonly string[];
@@ -19,7 +19,7 @@ const hostForm = /^(\[[0-9A-Fa-f:.]+\]|[^:/@?#\s]+)(?::\d{1,5})?$/;
 
 /** Names are compared without case and port. */
 export function createGuard(options: GuardOptions): (req: IncomingMessage) => Refused | undefined {
-  const hosts = new Set([...loopback, ...options.hosts.map((host) => host.toLowerCase())]);
+  const hosts = new Set(options.hosts);
   const origins = new Set(options.origins.map((origin) => origin.toLowerCase()));
   const isHost = (value: string): boolean => {
     const name = hostForm.exec(value)?.[1]?.toLowerCase();

@@ -1,6 +1,7 @@
 /** Answers the list methods: pages of the merged list, with hints and with what is missing said. */
 import type { Seal } from '../auth/seal.ts';
-import type { Catalog, Listing } from '../catalog/catalog.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Listing } from '../catalog/listing.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { textOf } from '../protocol/json.ts';

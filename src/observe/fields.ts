@@ -11,7 +11,7 @@ const secretName =
 /** Errors that say all in their message; where they were thrown is of no use to anyone. */
 const expected = new Set(['RpcError', 'ConfigError', 'ChannelError']);
 
-export interface PlainError {
+interface PlainError {
   readonly type: string;
   readonly message: string;
   readonly code?: string | number;

@@ -91,6 +91,6 @@ export class LineLimiter {
     if (this.#dropped === 0) return;
     const dropped = this.#dropped;
     this.#dropped = 0;
-    this.#log.warn({ stream: 'stderr', dropped }, `dropped ${dropped} lines: too many at once`);
+    this.#log.warn({ stream: 'stderr', dropped }, `too many lines at once, dropped: ${dropped}`);
   }
 }

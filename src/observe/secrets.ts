@@ -9,14 +9,13 @@ const secretsMax = 1_000;
 
 const inJson = (value: string): string => JSON.stringify(value).slice(1, -1);
 
-/** A secret as it looks in plain text, in JSON, in JSON inside of JSON, in a URL, and line by line. */
-const spellings = (value: string): readonly string[] => [
-  value,
-  inJson(value),
-  inJson(inJson(value)),
-  ...(/\p{Surrogate}/u.test(value) ? [] : [encodeURIComponent(value)]),
-  ...value.split(/\r?\n/),
-];
+/** A secret as it looks in plain text, in JSON, in JSON inside of JSON (a body in a line of the log), in a URL, and line by line. */
+function spellings(value: string): readonly string[] {
+  const once = inJson(value);
+  const twice = inJson(once);
+  const inUrl = /\p{Surrogate}/u.test(value) ? [] : [encodeURIComponent(value)];
+  return [value, once, twice, inJson(twice), ...inUrl, ...value.split(/\r?\n/)];
+}
 
 const credentials = /\b(Bearer|Basic)(\s+)[A-Za-z0-9._~+/=-]{6,}/gi;
 

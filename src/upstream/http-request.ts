@@ -75,8 +75,16 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
     if (this.#aborted) return;
     const { dispatcher, place, method, headers, silenceMs } = this.#options;
     this.#controller = undefined;
-    const request = { origin: place.origin, path: place.path, method, headers, body: this.#content };
-    dispatcher.dispatch({ ...request, headersTimeout: silenceMs, bodyTimeout: silenceMs }, this);
+    const request: Dispatcher.DispatchOptions = {
+      origin: place.origin,
+      path: place.path,
+      method,
+      headers,
+      body: this.#content,
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+    };
+    dispatcher.dispatch(request, this);
   }
 
   pause(): void {

@@ -140,7 +140,7 @@ export class HttpChannel implements Channel {
     if (method !== 'initialize') this.#addSession(headers);
     const call = new HttpCall(this.#context, id, method, exchange);
     const dispatcher = isListen ? this.#aside : this.#calls;
-    const request = this.#request({ dispatcher, method: 'POST', headers, body, silenceMs: 0 }, call);
+    const request = this.#request(dispatcher, 'POST', { headers, body, silenceMs: 0 }, call);
     this.#open.set(id, { call, request, isListen });
     if (isListen) this.#listens += 1;
     request.send();
@@ -159,10 +159,7 @@ export class HttpChannel implements Channel {
     const answer = new DroppedAnswer(this.#context, 'message', () => {
       this.#posts -= 1;
     });
-    this.#request(
-      { dispatcher: this.#aside, method: 'POST', headers: all, body, silenceMs: postSilenceMs },
-      answer,
-    ).send();
+    this.#request(this.#aside, 'POST', { headers: all, body, silenceMs: postSilenceMs }, answer).send();
   }
 
   cancel(id: number): void {
@@ -185,10 +182,7 @@ export class HttpChannel implements Channel {
     const all = this.#configured.with(['accept', 'text/event-stream', ...noEncoding, ...headers]);
     this.#addSession(all);
     const stream: ListenEvents = new ListenEvents(this.#context, reader, () => this.#streams.delete(stream));
-    const request = this.#request(
-      { dispatcher: this.#aside, method: 'GET', headers: all, body: null, silenceMs: 0 },
-      stream,
-    );
+    const request = this.#request(this.#aside, 'GET', { headers: all, body: null, silenceMs: 0 }, stream);
     this.#streams.set(stream, request);
     request.send();
     return () => {
@@ -231,15 +225,25 @@ export class HttpChannel implements Channel {
       const timer = setTimeout(done, goodbyeMs);
       const answer = new DroppedAnswer(this.#context, 'end of the session', done);
       const request = this.#request(
-        { dispatcher: this.#aside, method: 'DELETE', headers, body: null, silenceMs: goodbyeMs },
+        this.#aside,
+        'DELETE',
+        { headers, body: null, silenceMs: goodbyeMs },
         answer,
       );
       request.send();
     });
   }
 
-  #request(options: Omit<HttpRequestOptions, 'place' | 'context'>, receiver: Receiver): HttpRequest {
-    return new HttpRequest({ ...options, place: this.#place, context: this.#context }, receiver);
+  #request(
+    dispatcher: Dispatcher,
+    method: HttpRequestOptions['method'],
+    content: Pick<HttpRequestOptions, 'headers' | 'body' | 'silenceMs'>,
+    receiver: Receiver,
+  ): HttpRequest {
+    const { headers, body, silenceMs } = content;
+    const place = this.#place;
+    const context = this.#context;
+    return new HttpRequest({ dispatcher, place, context, method, headers, body, silenceMs }, receiver);
   }
 
   #addSession(headers: string[]): void {

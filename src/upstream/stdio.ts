@@ -52,7 +52,7 @@ function trimmed(line: Buffer): Buffer {
   return end - start === line.length ? line : line.subarray(start, end);
 }
 
-/** A channel to one child; responses find their exchange by the gateway's own numeric ids. */
+/** A channel to one child, which is started at once; a failure to start arrives as `events.closed`. */
 export class StdioChannel implements Channel {
   readonly transport = 'stdio';
   readonly #options: StdioOptions;
@@ -205,6 +205,3 @@ function howItWent({ code, signal, error }: ChildExit): string {
   if (error !== undefined) return `was given up: ${error.message}`;
   return signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
 }
-
-/** Starts the child and speaks to it at once; a failure to start arrives as `events.closed`. */
-export const openStdio = (options: StdioOptions): StdioChannel => new StdioChannel(options);

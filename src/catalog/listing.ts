@@ -1,0 +1,86 @@
+/** A merged list as it is now: its hints, and whose part is missing or stale. */
+import type { ServerConfig } from '../config/config.ts';
+import { type ListKind, lists } from '../protocol/methods.ts';
+import type { Live, Upstream } from '../upstream/upstream.ts';
+import type { Merged } from './merge.ts';
+import type { Shelf } from './shelf.ts';
+import type { ShelfStore } from './store.ts';
+
+/** An upstream with its part of the config. */
+export interface Member {
+  readonly server: ServerConfig;
+  readonly upstream: Upstream;
+}
+
+/** Why the part of an upstream is not as it should be. */
+export interface Gap {
+  readonly state: 'missing' | 'stale';
+  readonly reason: string;
+}
+
+export interface Listing {
+  readonly merged: Merged;
+  /** The least remaining freshness of the parts. */
+  readonly ttlMs: number;
+  /** Private if any part is. */
+  readonly scope: 'public' | 'private';
+  readonly gaps: ReadonlyMap<string, Gap>;
+}
+
+export interface ListingParts {
+  /** In the order of the config. */
+  readonly members: readonly Member[];
+  readonly store: ShelfStore;
+  readonly merged: Merged;
+  readonly now: number;
+  readonly defaultTtlMs: number;
+}
+
+/** Whether an upstream that answers has this kind of list. */
+export const offers = (live: Live, kind: ListKind): boolean =>
+  live.profile.capabilities[lists[kind].capability] !== undefined;
+
+export function listingOf(kind: ListKind, parts: ListingParts): Listing {
+  const { members, store, merged, now, defaultTtlMs } = parts;
+  const gaps = new Map<string, Gap>();
+  const lefts: number[] = [];
+  let scope: 'public' | 'private' = 'public';
+  for (const { upstream } of members) {
+    if (upstream.live !== undefined && !offers(upstream.live, kind)) continue;
+    const shelf = store.get(upstream.name, kind);
+    if (shelf?.scope === 'private') scope = 'private';
+    const gap = gapOf(kind, upstream, shelf, parts);
+    if (gap !== undefined) gaps.set(upstream.name, gap);
+    lefts.push(shelf === undefined || gap !== undefined ? 0 : leftMs(shelf, now, defaultTtlMs));
+  }
+  return { merged, ttlMs: lefts.length === 0 ? defaultTtlMs : Math.min(...lefts), scope, gaps };
+}
+
+/** A list that its upstream says is fresh until it notifies still has a time outwards. */
+const leftMs = ({ freshUntilMs }: Shelf, now: number, defaultTtlMs: number): number =>
+  freshUntilMs === Number.POSITIVE_INFINITY ? defaultTtlMs : Math.max(0, Math.floor(freshUntilMs - now));
+
+function gapOf(
+  kind: ListKind,
+  { name, state: { kind: state } }: Upstream,
+  shelf: Shelf | undefined,
+  { store, now }: ListingParts,
+): Gap | undefined {
+  const gap = (reason: string): Gap => ({ state: shelf === undefined ? 'missing' : 'stale', reason });
+  switch (state) {
+    case 'up':
+      if (store.isFetching(name, kind)) return gap(`its ${lists[kind].method} is slow`);
+      return shelf !== undefined && now >= store.retryAtMs(name, kind)
+        ? undefined
+        : gap(`its ${lists[kind].method} failed`);
+    case 'starting':
+      return gap('it is starting');
+    case 'down':
+      return gap('it is down');
+    case 'idle':
+    case 'stopped':
+      return gap('it is stopped');
+    default:
+      throw state satisfies never;
+  }
+}
