@@ -1,17 +1,22 @@
 /** The composition root: from a config to a running gateway. */
 import { createHash, randomBytes } from 'node:crypto';
 import { startAdmin } from './admin/server.ts';
+import { createSeal } from './auth/seal.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
+import type { Edges } from './downstream/edge.ts';
+import { LegacyEdge } from './downstream/legacy.ts';
 import { startDownstream } from './downstream/server.ts';
+import { Sessions } from './downstream/session.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
-import { createMetrics } from './observe/metrics.ts';
+import { createMetrics, type Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { listKinds } from './protocol/methods.ts';
 import { healthOf } from './status.ts';
+import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
 
 export interface App {
@@ -33,6 +38,8 @@ export interface AppContext {
 }
 
 const silenceMs = 15_000;
+/** One replica needs no name; ids carry one all the same, so that several can tell theirs. */
+const replica = 'r0';
 const drainDefaultMs = 25_000;
 /** After the calls have ended, answers may still be on their way to slow clients. */
 const lingerMs = 500;
@@ -41,15 +48,17 @@ const lingerMs = 500;
 export async function startApp(config: Config, { log, env, secrets }: AppContext): Promise<App> {
   const version = packageVersion();
   const metrics = createMetrics({ version });
+  const secret = await loadSecret(config, env, log, randomBytes);
   const core = buildCore({
     config,
     log,
     metrics,
     secrets,
-    secret: await loadSecret(config, env, log, randomBytes),
+    secret,
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
   });
+  const { edges, sessions } = buildEdges(config, core, { metrics, log, secret });
   const health: Health = {
     ready: () => !core.admission.isStopping,
     upstreams: () => healthOf(config, core.catalog),
@@ -68,19 +77,13 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     bodyBytesMax: config.limits.bodyBytesMax,
     health,
     secrets,
-    modern: {
-      handler: core.handler,
-      metrics,
-      log,
-      scan: { strict: true, depthMax: config.limits.nestingMax },
-      supported: supportedVersions,
-      silenceMs,
-      bufferBytesMax: config.limits.sseBufferBytesMax,
-    },
+    metrics,
+    edges,
   }).catch(async (error: unknown) => {
     await admin.close();
     throw error;
   });
+  await endOrphans(instanceOf(config));
   for (const upstream of core.upstreams) upstream.start();
   let stopping: Promise<void> | undefined;
   return {
@@ -97,11 +100,53 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   async function stop({ admission, listeners, changes, upstreams }: Core, drainMs: number): Promise<void> {
     const drained = admission.drain(drainMs);
     listeners.stop();
+    sessions.stop();
     await drained;
     changes.stop();
     await Promise.all([downstream.stop(lingerMs), ...upstreams.map((upstream) => upstream.stop())]);
   }
 }
+
+interface EdgeParts {
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly secret: Buffer;
+}
+
+function buildEdges(
+  { limits }: Config,
+  { handler, changes }: Core,
+  { metrics, log, secret }: EdgeParts,
+): { readonly edges: Edges; readonly sessions: Sessions } {
+  const shared = {
+    handler,
+    metrics,
+    log,
+    silenceMs,
+    bufferBytesMax: limits.sseBufferBytesMax,
+    scan: { strict: true, depthMax: limits.nestingMax },
+  };
+  const sessions = new Sessions({
+    seal: createSeal(secret, 'session', randomBytes),
+    now: Date.now,
+    random: () => randomText(9),
+    liveMax: limits.listenStreamsMax,
+  });
+  const legacy = new LegacyEdge({
+    ...shared,
+    sessions,
+    changes,
+    eventBytesMax: limits.resultBytesMax,
+    replica,
+    random: () => randomText(12),
+  });
+  return {
+    sessions,
+    edges: { scan: shared.scan, legacy, modern: { ...shared, supported: supportedVersions } },
+  };
+}
+
+const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
 
 async function settled({ upstreams, catalog }: Core): Promise<void> {
   await Promise.all(
@@ -109,7 +154,7 @@ async function settled({ upstreams, catalog }: Core): Promise<void> {
       if (state.kind === 'starting') await state.done;
     }),
   );
-  await catalog.list('tools');
+  await catalog.arrivals();
 }
 
 /** Starts every upstream without listening, and tells how each is. */

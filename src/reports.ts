@@ -72,6 +72,7 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog }: ReportCo
         log.warn({ upstream: upstream.name, err: error }, `${upstream.name}: down: ${error.message}`);
       },
       listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
+      mayHaveChanged: (upstream, kinds) => catalog().doubt(upstream, kinds),
       failed: (upstream, reason) => metrics.upstreamError(upstream.name, reason),
       dropped: (name, kind) => {
         metrics.notification(kind, 'dropped');

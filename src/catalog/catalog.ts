@@ -39,6 +39,7 @@ export class Catalog {
   readonly #options: CatalogOptions;
   readonly #members: ReadonlyMap<string, Member>;
   readonly #store: ShelfStore;
+  readonly #arrivals = new Set<Promise<void>>();
   readonly #merged = new Map<
     ListKind,
     { readonly version: number; readonly from: readonly (readonly Entry[])[]; readonly merged: Merged }
@@ -95,6 +96,23 @@ export class Catalog {
   async arrived(upstream: Upstream): Promise<void> {
     const member = this.#members.get(upstream.name);
     if (member === undefined) return;
+    const arrival = this.#take(member).finally(() => this.#arrivals.delete(arrival));
+    this.#arrivals.add(arrival);
+    await arrival;
+  }
+
+  /** Resolves when the lists of all that came up so far are in. */
+  async arrivals(): Promise<void> {
+    await Promise.all(this.#arrivals);
+  }
+
+  /** Lists that may have changed unseen are fetched again when somebody asks; nobody is told. */
+  doubt(upstream: Upstream, kinds: readonly ListKind[]): void {
+    for (const kind of kinds) this.#store.evict(upstream.name, kind);
+  }
+
+  async #take(member: Member): Promise<void> {
+    const { upstream } = member;
     const before = listKinds.map((kind) => this.#store.get(upstream.name, kind));
     for (const kind of listKinds) this.#store.evict(upstream.name, kind);
     await Promise.all(listKinds.map((kind) => this.#fetch(member, kind)?.done));

@@ -14,6 +14,7 @@ import {
 } from '../protocol/json.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { type ParamHeader, paramHeadersOf } from '../protocol/param-headers.ts';
+import type { Output } from '../protocol/project.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 import { matchesGlob, publicName } from './names.ts';
 
@@ -25,6 +26,8 @@ export interface Entry {
   readonly publicKey: string;
   readonly bytes: Buffer;
   readonly paramHeaders: readonly ParamHeader[];
+  /** What its `outputSchema` says of structured content: an object, maybe something else, or nothing. */
+  readonly output: Output;
 }
 
 export interface LeftOut {
@@ -53,6 +56,7 @@ const shape: Shape = {
     uri: leaf,
     uriTemplate: leaf,
     inputSchema: { keys: { type: leaf } },
+    outputSchema: { keys: { type: leaf } },
     execution: leaf,
   },
 };
@@ -103,8 +107,14 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
       // A copy of its own, so that an item does not keep a whole page of its upstream alive.
       bytes: splice(item, edits),
       paramHeaders: checked.headers,
+      output: outputOf(item, find(members, 'outputSchema')),
     },
   };
+}
+
+function outputOf(item: Buffer, schema: Member | undefined): Output {
+  if (!isObject(item, schema)) return 'undeclared';
+  return textOf(item, find(schema.members, 'type')) === 'object' ? 'object' : 'any';
 }
 
 /** Takes a member out with one comma beside it. */

@@ -1,14 +1,14 @@
 /** `mcpyard call NAME [JSON]`: calls one tool and prints what it says. */
-import { type Json, openClient } from './client.ts';
-import { type Command, readConfig } from './command.ts';
+import { openClient } from './client.ts';
+import type { Command, ExitCode, Flags, Terminal } from './command.ts';
+import { type Answer, isRecord, type Json } from './post.ts';
 
 /** The arguments, or what is wrong with them. */
 function argumentsOf(text: string | undefined): Json | string {
   if (text === undefined) return {};
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
-    return 'the arguments must be one JSON object';
+    return isRecord(value) ? value : 'the arguments must be one JSON object';
   } catch (error) {
     return `the arguments are not JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -16,15 +16,31 @@ function argumentsOf(text: string | undefined): Json | string {
 
 /** Text as it is, anything else as JSON. */
 function shown(result: Json): string {
-  const content = Array.isArray(result['content']) ? (result['content'] as Json[]) : [];
+  const content = Array.isArray(result['content']) ? result['content'] : [];
   return content
-    .map((block) => (block['type'] === 'text' ? String(block['text']) : JSON.stringify(block)))
+    .map((block: unknown) =>
+      isRecord(block) && block['type'] === 'text' ? String(block['text']) : JSON.stringify(block),
+    )
     .join('\n');
+}
+
+function print(answer: Answer, flags: Flags, terminal: Terminal): ExitCode {
+  if (answer.kind === 'result') {
+    const { result } = answer;
+    terminal.out(`${flags.json ? JSON.stringify(result) : shown(result)}\n`);
+    return result['isError'] === true ? 1 : 0;
+  }
+  const { kind, ...error } = answer;
+  if (flags.json) terminal.out(`${JSON.stringify({ error })}\n`);
+  terminal.err(kind === 'error' ? `${answer.message} (code ${answer.code})\n` : `${answer.message}\n`);
+  return 1;
 }
 
 export const call: Command = {
   usage: 'call NAME [JSON] [--url URL] [--json]',
   summary: 'call one tool with these arguments',
+  flags: ['json', 'url'],
+  wordsMax: 2,
   run: async ([name, json], flags, terminal) => {
     if (name === undefined) {
       terminal.err('Which tool? For instance: mcpyard call everything__echo \'{"message":"hi"}\'\n');
@@ -35,18 +51,10 @@ export const call: Command = {
       terminal.err(`${args}\n`);
       return 2;
     }
-    const config = await readConfig(flags, terminal);
-    if (config === undefined) return 2;
-    const client = await openClient(config, flags, terminal);
+    const client = await openClient(flags, terminal);
+    if (client === undefined) return 2;
     try {
-      const answer = await client.request('tools/call', { name, arguments: args });
-      if (answer.kind === 'error') {
-        if (flags.json) terminal.out(`${JSON.stringify({ error: answer })}\n`);
-        terminal.err(`${answer.message} (code ${answer.code})\n`);
-        return 1;
-      }
-      terminal.out(`${flags.json ? JSON.stringify(answer.result) : shown(answer.result)}\n`);
-      return answer.result['isError'] === true ? 1 : 0;
+      return print(await client.request('tools/call', { name, arguments: args }), flags, terminal);
     } finally {
       await client.close();
     }

@@ -4,18 +4,25 @@ import type { Config } from '../config/config.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
 import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
-import { type Command, type ExitCode, readConfig } from './command.ts';
+import { type Command, plural, readConfig } from './command.ts';
 
-function describe(server: UpstreamHealth): string[] {
+/** A server that is switched off is as it should be; one that lacks a value is not. */
+function verdictOf({ name, state }: UpstreamHealth, config: Config): 'ok' | 'off' | 'FAIL' {
+  if (state === 'up') return 'ok';
+  return config.disabled.some((server) => server.name === name && server.kind === 'off') ? 'off' : 'FAIL';
+}
+
+function describe(server: UpstreamHealth, config: Config): string[] {
   const { name, state, era, version, transport, tools, prompts, resources, error, leftOut } = server;
   const counts = [
-    [tools, 'tools'],
-    [prompts, 'prompts'],
-    [resources, 'resources'],
-  ].flatMap(([count, noun]) => (count === undefined ? [] : [`${count} ${noun}`]));
-  const facts = state === 'up' ? [`${era} ${version}`, transport, ...counts].join(', ') : (error ?? '');
+    [tools, 'tool'],
+    [prompts, 'prompt'],
+    [resources, 'resource'],
+  ] as const;
+  const offers = counts.flatMap(([count, noun]) => (count === undefined ? [] : [plural(count, noun)]));
+  const facts = state === 'up' ? [`${era} ${version}`, transport, ...offers].join(', ') : (error ?? '');
   return [
-    `${state === 'up' ? 'ok  ' : 'FAIL'} ${name}: ${state}${facts === '' ? '' : `, ${facts}`}`,
+    `${verdictOf(server, config).padEnd(4)} ${name}: ${state}${facts === '' ? '' : `, ${facts}`}`,
     ...leftOut.map((item) => `     left out: ${item.kind} \`${item.name}\`: ${item.reason}`),
   ];
 }
@@ -29,15 +36,11 @@ const offline = (config: Config): readonly UpstreamHealth[] =>
     leftOut: [],
   }));
 
-/** A server that is switched off is as it should be; one that lacks a value is not. */
-function exitCode(config: Config, servers: readonly UpstreamHealth[]): ExitCode {
-  const off = new Set(config.disabled.filter(({ kind }) => kind === 'off').map(({ name }) => name));
-  return servers.every(({ name, state }) => state === 'up' || off.has(name)) ? 0 : 1;
-}
-
 export const check: Command = {
   usage: 'check [--offline] [--json]',
   summary: 'check the config, then each server; exit 0, 1 (a server is not up) or 2 (the config is wrong)',
+  flags: ['json', 'offline'],
+  wordsMax: 0,
   run: async (_args, flags, terminal) => {
     const config = await readConfig(flags, terminal);
     if (config === undefined) return 2;
@@ -46,16 +49,16 @@ export const check: Command = {
     const servers = flags.offline
       ? offline(config)
       : await inspect(config, { log, env: terminal.env, secrets });
-    const code = exitCode(config, servers);
+    const ok = servers.every((server) => verdictOf(server, config) !== 'FAIL');
     if (flags.json) {
       const { file, warnings } = config;
-      terminal.out(`${secrets.mask(JSON.stringify({ ok: code === 0, file, warnings, servers }))}\n`);
-      return code;
+      terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, servers }))}\n`);
+      return ok ? 0 : 1;
     }
     for (const warning of config.warnings) terminal.err(`warning: ${warning}\n`);
-    terminal.out(`${config.file}: ok, ${config.servers.length} servers\n`);
+    terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
     for (const server of servers)
-      for (const line of describe(server)) terminal.out(`${secrets.mask(line)}\n`);
-    return code;
+      for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);
+    return ok ? 0 : 1;
   },
 };

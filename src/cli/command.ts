@@ -26,8 +26,14 @@ export interface Command {
   /** One line of the help. */
   readonly summary: string;
   readonly usage: string;
+  /** The flags that mean something to it, beside `--config`. */
+  readonly flags: readonly (keyof Flags)[];
+  /** How many words may follow its name. */
+  readonly wordsMax: number;
   run(args: readonly string[], flags: Flags, terminal: Terminal): Promise<ExitCode>;
 }
+
+export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** The config, or undefined after its errors were printed. */
 export async function readConfig(flags: Flags, terminal: Terminal): Promise<Config | undefined> {
@@ -39,8 +45,9 @@ export async function readConfig(flags: Flags, terminal: Terminal): Promise<Conf
     });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    if (flags.json) terminal.out(`${JSON.stringify({ ok: false, issues: error.issues })}\n`);
-    else terminal.err(`${error.message}\n`);
+    const { message, issues } = error;
+    if (flags.json) terminal.out(`${JSON.stringify({ ok: false, message, issues })}\n`);
+    else terminal.err(`${message}\n`);
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 /** Finds the command that argv names, and runs it. */
 import { parseArgs } from 'node:util';
+import { nearest } from '../config/nearest.ts';
 import { packageVersion } from '../version.ts';
 import { call } from './call.ts';
 import { check } from './check.ts';
@@ -27,6 +28,8 @@ function help(): string {
     '',
   ].join('\n');
 }
+
+const tryHelp = 'Try mcpyard --help\n';
 
 interface Parsed {
   readonly positionals: readonly string[];
@@ -58,13 +61,37 @@ function parse(argv: readonly string[]): Parsed {
   };
 }
 
+/** What is wrong with how a command was typed, if anything. */
+function misuseOf(
+  name: string,
+  command: Command,
+  words: readonly string[],
+  flags: Flags,
+): string | undefined {
+  const given = (['json', 'offline', 'markdown', 'url'] as const).filter(
+    (flag) => flags[flag] !== undefined && flags[flag] !== false,
+  );
+  const strange = given.find((flag) => !command.flags.includes(flag));
+  if (strange !== undefined) return `mcpyard ${name} has no option --${strange}`;
+  const extra = words[command.wordsMax];
+  return extra === undefined
+    ? undefined
+    : `mcpyard ${name} can't use ${JSON.stringify(extra)}; its usage is: mcpyard ${command.usage}`;
+}
+
+function unknownCommand(name: string): string {
+  const meant = nearest(name, Object.keys(commands));
+  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+  return `There is no command ${JSON.stringify(name)}.${hint}`;
+}
+
 /** The exit code; never throws for what a person can type. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
   let parsed: Parsed;
   try {
     parsed = parse(argv);
   } catch (error) {
-    terminal.err(`${error instanceof Error ? error.message : String(error)}\nTry mcpyard --help\n`);
+    terminal.err(`${error instanceof Error ? error.message : String(error)}\n${tryHelp}`);
     return 2;
   }
   if (parsed.help) {
@@ -78,7 +105,12 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
   const [name = 'serve', ...args] = parsed.positionals;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) {
-    terminal.err(`There is no command ${JSON.stringify(name)}. Try mcpyard --help\n`);
+    terminal.err(`${unknownCommand(name)}\n${tryHelp}`);
+    return 2;
+  }
+  const misuse = misuseOf(name, command, args, parsed.flags);
+  if (misuse !== undefined) {
+    terminal.err(`${misuse}\n${tryHelp}`);
     return 2;
   }
   return command.run(args, parsed.flags, terminal);

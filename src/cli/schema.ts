@@ -6,6 +6,8 @@ import type { Command } from './command.ts';
 export const schema: Command = {
   usage: 'schema [--markdown]',
   summary: 'print the JSON Schema of the config, or its reference',
+  flags: ['markdown'],
+  wordsMax: 0,
   run: async (_args, flags, terminal) => {
     terminal.out(
       flags.markdown ? renderConfigurationDocs() : `${JSON.stringify(configJsonSchema(), null, 2)}\n`,

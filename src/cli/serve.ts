@@ -3,7 +3,7 @@ import { type App, startApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
-import { type Command, type ExitCode, readConfig } from './command.ts';
+import { type Command, type ExitCode, plural, readConfig } from './command.ts';
 
 const interruptDrainMs = 2_000;
 
@@ -43,6 +43,8 @@ function untilSignal(app: App, config: Config, log: Log): Promise<ExitCode> {
 export const serve: Command = {
   usage: 'serve',
   summary: 'run the gateway (the default command)',
+  flags: [],
+  wordsMax: 0,
   run: async (_args, flags, terminal) => {
     const config = await readConfig(flags, terminal);
     if (config === undefined) return 2;
@@ -58,7 +60,8 @@ export const serve: Command = {
       return 1;
     }
     const { endpoint, admin } = app;
-    log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${config.servers.length} servers`);
+    const servers = plural(config.servers.length, 'server');
+    log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
     return untilSignal(app, config, log);
   },
 };

@@ -4,31 +4,23 @@ import type { Handler } from '../gateway/layers.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { Call, type Caller } from '../protocol/call.ts';
-import { eraOf } from '../protocol/era.ts';
 import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
-import type { ScanOptions } from '../protocol/json.ts';
 import { climb } from '../protocol/ladder.ts';
-import { idOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
+import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
+import { header } from './header.ts';
 import { Responder } from './respond.ts';
 
 export interface ModernOptions {
   readonly handler: Handler;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly scan: ScanOptions;
   readonly supported: readonly string[];
   readonly silenceMs: number;
   readonly bufferBytesMax: number;
 }
 
-const nobody: Caller = { name: 'anonymous' };
 const paramPrefix = 'mcp-param-';
 const noHeaders: ReadonlyMap<string, string> = new Map();
-
-function header(req: IncomingMessage, name: string): string | undefined {
-  const value = req.headers[name];
-  return typeof value === 'string' ? value : value?.join(', ');
-}
 
 function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
   let found: Map<string, string> | undefined;
@@ -43,11 +35,12 @@ function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
 const refused = (errorCode: number, message: string, data?: unknown): RpcError =>
   new RpcError(errorCode, message, { status: 400, ...(data === undefined ? {} : { data }) });
 
-/** Answers one POST whose body is whole. */
+/** Answers one POST of a modern client. */
 export function receive(
   req: IncomingMessage,
   res: ServerResponse,
-  body: Buffer,
+  inbound: InboundMessage,
+  caller: Caller,
   options: ModernOptions,
 ): void {
   let call: Call | undefined;
@@ -57,7 +50,6 @@ export function receive(
     gone: () => call?.signal.abort(new RpcError(own.upstreamLost, 'The client closed the connection')),
     slow: () => options.metrics.limitHit('sseBuffer'),
   });
-  const inbound = scanInbound(body, options.scan);
   switch (inbound.kind) {
     case 'invalid':
       responder.error(inbound.id, inbound.error);
@@ -80,7 +72,7 @@ export function receive(
         responder.error(idOf(inbound.request), refusal);
         return;
       }
-      call = new Call(inbound.request, nobody, paramHeaders(req), (message) => responder.notify(message));
+      call = new Call(inbound.request, caller, paramHeaders(req), (message) => responder.notify(message));
       run(call, responder, options);
       return;
     }
@@ -94,19 +86,6 @@ function refusalOf(
   request: RequestMessage,
   options: ModernOptions,
 ): RpcError | undefined {
-  const era = eraOf({
-    bytes: request.bytes,
-    method: request.method,
-    meta: request.meta,
-    versionHeader: header(req, 'mcp-protocol-version'),
-    sessionHeader: header(req, 'mcp-session-id'),
-  });
-  if (era === 'legacy')
-    return refused(
-      code.unsupportedVersion,
-      `This endpoint speaks ${options.supported.join(', ')}: send _meta with the protocol version, and no initialize`,
-      { supported: options.supported, requested: header(req, 'mcp-protocol-version') ?? '' },
-    );
   const { supported } = options;
   const refusal = climb({ request, supported, header: (name) => header(req, name) });
   if (refusal?.header !== undefined) options.metrics.headerMismatch(refusal.header);

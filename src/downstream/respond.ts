@@ -1,8 +1,9 @@
 /** Writes what one request gets back: one JSON body, or SSE as soon as something comes before the reply, or nothing does for a while. */
 import type { ServerResponse } from 'node:http';
-import type { Reply, ReplyRest } from '../protocol/call.ts';
+import type { Reply } from '../protocol/call.ts';
 import { errorMessage, type RpcError } from '../protocol/errors.ts';
 import { onOneLine } from '../protocol/splice.ts';
+import { passOn } from './pass-on.ts';
 
 export interface ResponderOptions {
   /** So long nothing is sent before the answer becomes a stream with comments. */
@@ -34,7 +35,6 @@ export class Responder {
   readonly #silence: NodeJS.Timeout;
   #isStream = false;
   #over = false;
-  #rest: ReplyRest | undefined;
 
   constructor(res: ServerResponse, options: ResponderOptions) {
     this.#res = res;
@@ -61,8 +61,10 @@ export class Responder {
     }
     this.#over = true;
     clearTimeout(this.#silence);
-    if (reply.rest !== undefined) this.#stream(reply.parts, reply.rest, reply.status);
-    else if (this.#isStream) {
+    if (reply.rest !== undefined) {
+      if (!this.#isStream) this.#res.writeHead(reply.status, ['Content-Type', 'application/json']);
+      passOn(this.#res, reply.parts, reply.rest, this.#isStream ? 'event' : 'body');
+    } else if (this.#isStream) {
       this.#writeEvent(reply.parts);
       this.#res.end();
     } else this.#json(reply.parts, reply.status);
@@ -114,33 +116,8 @@ export class Responder {
     this.#silence.refresh();
   }
 
-  /** Passes the rest on as fast as the client reads it; where it breaks, so does the connection, never a clean end. */
-  #stream(parts: readonly Buffer[], rest: ReplyRest, status: number): void {
-    const res = this.#res;
-    this.#rest = rest;
-    const isEvent = this.#isStream;
-    if (isEvent) res.write(eventHead);
-    else res.writeHead(status, ['Content-Type', 'application/json']);
-    const write = (part: Buffer): boolean => res.write(isEvent ? onOneLine(part) : part);
-    for (const part of parts) write(part);
-    res.on('drain', () => rest.resume());
-    rest.read({
-      data: write,
-      end: () => {
-        this.#rest = undefined;
-        res.end(isEvent ? eventEnd : undefined);
-      },
-      fail: () => {
-        this.#rest = undefined;
-        res.destroy();
-      },
-    });
-  }
-
   #closed(): void {
     clearTimeout(this.#silence);
-    this.#rest?.destroy();
-    this.#rest = undefined;
     if (this.#over) return;
     this.#over = true;
     this.#options.gone();

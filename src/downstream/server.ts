@@ -3,17 +3,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Address } from '../config/address.ts';
 import { type Health, healthz, readyz } from '../observe/health.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import type { Secrets } from '../observe/secrets.ts';
+import type { Caller } from '../protocol/call.ts';
 import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { readBody } from './body.ts';
+import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
-import { type ModernOptions, receive } from './modern.ts';
 
 export interface DownstreamOptions {
   readonly address: Address;
   readonly guard: GuardOptions;
   readonly bodyBytesMax: number;
-  readonly modern: ModernOptions;
+  readonly edges: Edges;
+  readonly metrics: Metrics;
   readonly health: Health;
   readonly secrets: Secrets;
 }
@@ -26,6 +29,7 @@ export interface Downstream {
 }
 
 const path = '/mcp';
+const nobody: Caller = { name: 'anonymous' };
 const keepAliveMs = 75_000;
 const headersMs = 30_000;
 const requestMs = 120_000;
@@ -55,7 +59,7 @@ const refuse = (res: ServerResponse, status: number, message: string, headers?: 
   answer(res, status, errorMessage(undefined, new RpcError(code.invalidRequest, message)), headers);
 
 function tooBig(req: IncomingMessage, res: ServerResponse, options: DownstreamOptions): void {
-  options.modern.metrics.limitHit('body');
+  options.metrics.limitHit('body');
   const error = new RpcError(
     own.overLimit,
     `The body is longer than ${options.bodyBytesMax} bytes (limits.body)`,
@@ -67,8 +71,17 @@ function tooBig(req: IncomingMessage, res: ServerResponse, options: DownstreamOp
 }
 
 function endpoint(req: IncomingMessage, res: ServerResponse, options: DownstreamOptions): void {
+  const { legacy } = options.edges;
+  if (req.method === 'GET' && hasSession(req)) {
+    legacy.get(req, res, nobody);
+    return;
+  }
+  if (req.method === 'DELETE' && hasSession(req)) {
+    legacy.delete(req, res, nobody);
+    return;
+  }
   if (req.method !== 'POST') {
-    refuse(res, 405, `${req.method} is not part of this revision: send POST`, ['Allow', 'POST']);
+    refuse(res, 405, `${req.method} needs the session of a legacy revision: send POST`, ['Allow', 'POST']);
     return;
   }
   if (!jsonMedia.test(req.headers['content-type'] ?? '')) {
@@ -76,7 +89,7 @@ function endpoint(req: IncomingMessage, res: ServerResponse, options: Downstream
     return;
   }
   readBody(req, options.bodyBytesMax, {
-    whole: (body) => receive(req, res, body, options.modern),
+    whole: (body) => receivePost(req, res, body, nobody, options.edges),
     tooBig: () => tooBig(req, res, options),
   });
 }

@@ -24,6 +24,8 @@ export interface DispatchOptions {
   readonly readyMs: number;
 }
 
+const noHeaders: ReadonlyMap<string, string> = new Map();
+
 type Found = Resolved & { readonly kind: 'found' };
 
 const shown = (value: string): string => (value.length > 200 ? `${value.slice(0, 200)}…` : value);
@@ -56,7 +58,10 @@ export function dispatch(options: DispatchOptions): Handler {
         const { member, value } = wanted(call, 'name');
         const kind = method.route === 'tool' ? 'tools' : 'prompts';
         const found = known(await catalog.resolve(kind, value), method.route, value, catalog);
-        call.known = method.route === 'tool' ? { tool: value } : { prompt: value };
+        call.known =
+          method.route === 'tool'
+            ? { tool: value, output: found.entry?.output ?? 'undeclared' }
+            : { prompt: value };
         return forward(call, found, member, options);
       }
       case 'resource': {
@@ -119,15 +124,16 @@ async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
 /** Checks the mirrored arguments, and gives the headers for the upstream (Streamable HTTP, "Custom Headers"). */
 function paramHeaders(call: Call, found: Found, isModernHttp: boolean, metrics: Metrics): string[] {
   const defined = found.entry?.paramHeaders ?? [];
-  if (defined.length === 0 && (call.paramHeaders.size === 0 || !isModernHttp)) return [];
+  const sent = call.paramHeaders ?? noHeaders;
+  if (defined.length === 0 && (sent.size === 0 || !isModernHttp)) return [];
   const args =
     defined.length === 0 ? undefined : jsonOf(call.request.bytes, paramOf(call.request, 'arguments'));
-  const wrong = paramMismatch(defined, call.paramHeaders, args);
+  const wrong = call.paramHeaders === undefined ? undefined : paramMismatch(defined, sent, args);
   if (wrong !== undefined) {
     metrics.headerMismatch('mcp-param');
     throw new RpcError(code.headerMismatch, `Header mismatch: ${wrong}`, { status: 400 });
   }
-  return isModernHttp ? outgoingParamHeaders(defined, call.paramHeaders, args) : [];
+  return isModernHttp ? outgoingParamHeaders(defined, sent, args) : [];
 }
 
 async function forward(

@@ -108,22 +108,28 @@ export function numericId(bytes: Buffer, id: Member): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** For the transports: which exchange a message belongs to. */
+/** For the transports: which exchange a message belongs to, with the scan that told it. */
 export function routeOf(
   bytes: Buffer,
   options: ScanOptions,
-): { kind: 'response'; id: number | undefined } | { kind: 'message' } | { kind: 'noise' } {
-  const message = scanUpstream(bytes, options);
-  switch (message.kind) {
+):
+  | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned: UpstreamMessage }
+  | { readonly kind: 'message' | 'noise' } {
+  const scanned = scanUpstream(bytes, options);
+  switch (scanned.kind) {
     case 'result':
     case 'error':
-      return { kind: 'response', id: message.id === undefined ? undefined : numericId(bytes, message.id) };
+      return {
+        kind: 'response',
+        id: scanned.id === undefined ? undefined : numericId(bytes, scanned.id),
+        scanned,
+      };
     case 'request':
     case 'notification':
       return { kind: 'message' };
     case 'noise':
       return { kind: 'noise' };
     default:
-      throw message satisfies never;
+      throw scanned satisfies never;
   }
 }

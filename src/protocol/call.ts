@@ -1,5 +1,6 @@
 /** A call and its reply: the one dialect (stateless 2026-07-28) that everything between the edges speaks. */
 import type { RequestMessage } from './message.ts';
+import type { Output } from './project.ts';
 
 /** Who is calling, as far as the gateway knows; one authorization context each. */
 export interface Caller {
@@ -65,19 +66,19 @@ export class CallSignal {
 export class Call {
   readonly request: RequestMessage;
   readonly caller: Caller;
-  /** Mcp-Param-* headers as they came: name in lower case, value still encoded. */
-  readonly paramHeaders: ReadonlyMap<string, string>;
+  /** Mcp-Param-* headers as they came: name in lower case, value still encoded; undefined where the client's transport has none. */
+  readonly paramHeaders: ReadonlyMap<string, string> | undefined;
   readonly signal = new CallSignal();
   /** Called with each notification of this call, before it is handed on: what renews a deadline. */
   onProgress: (() => void) | undefined;
   /** The public name of the tool or prompt, once it is known to exist: what metrics may use as a label. */
-  known: { readonly tool?: string; readonly prompt?: string } | undefined;
+  known: { readonly tool?: string; readonly prompt?: string; readonly output?: Output } | undefined;
   readonly #deliver: (message: Buffer) => void;
 
   constructor(
     request: RequestMessage,
     caller: Caller,
-    paramHeaders: ReadonlyMap<string, string>,
+    paramHeaders: ReadonlyMap<string, string> | undefined,
     deliver: (message: Buffer) => void,
   ) {
     this.request = request;

@@ -16,7 +16,6 @@ export interface EraEvidence {
   readonly method: string;
   readonly meta: Members | undefined;
   readonly versionHeader: string | undefined;
-  readonly sessionHeader: string | undefined;
 }
 
 /** Modern if the body says so or the header names no legacy version; an `initialize` or a session without modern `_meta` is legacy. */

@@ -20,6 +20,8 @@ export const own = {
   upstreamBroken: 5020,
   /** The upstream went away in the middle of the call: it may or may not have run. */
   upstreamLost: 5021,
+  /** A question of the upstream's was not put to the client, or the client refused it. */
+  notAsked: 4030,
   /** The upstream is not up; nothing was sent. */
   upstreamDown: 5030,
   /** The gateway is stopping; nothing was sent. */

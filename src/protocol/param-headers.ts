@@ -90,8 +90,10 @@ export function paramHeadersOf(inputSchema: unknown): ParamHeaders {
   return { kind: 'valid', headers };
 }
 
-/** The text of the argument at a path, or undefined where it is absent, null or no primitive. */
-function argumentText(args: unknown, path: readonly string[]): string | undefined {
+type Primitive = string | number | boolean;
+
+/** The argument at a path, or undefined where it is absent, null or no primitive. */
+function argumentAt(args: unknown, path: readonly string[]): Primitive | undefined {
   let value: unknown = args;
   for (const key of path) {
     if (!isRecord(value) || !Object.hasOwn(value, key)) return undefined;
@@ -99,22 +101,20 @@ function argumentText(args: unknown, path: readonly string[]): string | undefine
   }
   switch (typeof value) {
     case 'string':
-      return value;
     case 'boolean':
-      return String(value);
+      return value;
     case 'number':
-      return Number.isFinite(value) ? String(value) : undefined;
+      return Number.isFinite(value) ? value : undefined;
     default:
       return undefined;
   }
 }
 
-const sameValue = (header: string, body: string): boolean =>
-  header === body ||
-  (header.trim() !== '' &&
-    Number.isFinite(Number(header)) &&
-    /^-?\d+$/.test(body) &&
-    Number(header) === Number(body));
+const decimal = /^-?\d+(?:\.\d+)?$/;
+
+/** Numbers agree as numbers, since `42.0` is 42; texts letter by letter, since who routes by the header sees no other. */
+const sameValue = (header: string, body: Primitive): boolean =>
+  header === String(body) || (typeof body === 'number' && decimal.test(header) && Number(header) === body);
 
 /** What contradicts the body among the Mcp-Param-* headers that the tool's schema defines, or undefined. */
 export function paramMismatch(
@@ -123,7 +123,7 @@ export function paramMismatch(
   args: unknown,
 ): string | undefined {
   for (const { header, name, path } of defined) {
-    const body = argumentText(args, path);
+    const body = argumentAt(args, path);
     const raw = sent.get(header);
     if (body === undefined) {
       if (raw !== undefined) return `Mcp-Param-${name} is sent but the argument is absent`;
@@ -147,8 +147,8 @@ export function outgoingParamHeaders(
   const known = new Set<string>();
   for (const { header, name, path } of defined) {
     known.add(header);
-    const value = argumentText(args, path);
-    if (value !== undefined) out.push(`Mcp-Param-${name}`, encodeHeader(value));
+    const value = argumentAt(args, path);
+    if (value !== undefined) out.push(`Mcp-Param-${name}`, encodeHeader(String(value)));
   }
   for (const [header, value] of sent) if (!known.has(header)) out.push(header, value);
   return out;

@@ -36,6 +36,12 @@ export interface ChannelEvents {
   closed(cause: Error): void;
 }
 
+/** What a transport must know of a message to hand it on; `scanned` saves the receiver a second scan. */
+export type Routed =
+  | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned?: UpstreamMessage }
+  | { readonly kind: 'message' }
+  | { readonly kind: 'noise' };
+
 /** Why an exchange or a channel failed; `sent` says whether the upstream may have seen the request. */
 export class ChannelError extends Error {
   readonly reason: 'unreachable' | 'lost' | 'broken' | 'status' | 'too-big' | 'closed';
@@ -59,12 +65,12 @@ export class ChannelError extends Error {
 export interface Channel {
   readonly transport: 'stdio' | 'streamable-http';
   send(outgoing: Outgoing, exchange: Exchange): void;
-  /** Sends a notification or a response; nobody waits for it. */
-  post(body: Buffer, headers: readonly string[]): void;
+  /** Sends a notification or a response; resolves when the server has taken it, or can't: never rejects. */
+  post(body: Buffer, headers: readonly string[]): Promise<void>;
   /** Opens a stream of the server's own messages (GET of the legacy eras), where the transport has one; returns what closes it. */
   openStream?(
     headers: readonly string[],
-    events: { opened(): void; message(data: Buffer): void; closed(cause: Error | undefined): void },
+    events: { open(): void; message(data: Buffer): void; closed(cause: Error | undefined): void },
   ): () => void;
   /** Forgets an exchange: what still arrives for it is dropped. On HTTP its stream is closed too. */
   cancel(id: number): void;

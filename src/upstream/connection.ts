@@ -6,7 +6,7 @@ import { code, own, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf, type Members, type ScanOptions, textOf } from '../protocol/json.ts';
 import { metaKey } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
-import { splice } from '../protocol/splice.ts';
+import { onOneLine, splice } from '../protocol/splice.ts';
 import { type Channel, ChannelError } from './channel.ts';
 import type { Dialect } from './dialect.ts';
 import { AskExchange, type Asked, CallExchange, type ExchangeContext } from './exchange.ts';
@@ -97,7 +97,9 @@ export class Connection {
   send(call: Call, target: Target): Promise<Reply> {
     const id = this.#takeId();
     const { method } = call.request;
-    const body = this.#dialect.body(call, id, target);
+    const spliced = this.#dialect.body(call, id, target);
+    // A line ends at a line end, so what stood between two of them would be a message of its own to a child.
+    const body = this.channel.transport === 'stdio' ? onOneLine(spliced) : spliced;
     const headers = this.#dialect.headers(method, target);
     return new Promise((resolve, reject) => {
       const exchange = new CallExchange(call, id, this.#context, resolve, reject);
@@ -137,9 +139,10 @@ export class Connection {
     return stream === undefined ? () => undefined : keepWatching(stream, events);
   }
 
-  notify(method: string, params?: Readonly<Record<string, unknown>>): void {
+  /** Resolves when the server has taken it, or can't. */
+  notify(method: string, params?: Readonly<Record<string, unknown>>): Promise<void> {
     const body = { jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) };
-    this.channel.post(Buffer.from(JSON.stringify(body)), this.#ownHeaders(method));
+    return this.channel.post(Buffer.from(JSON.stringify(body)), this.#ownHeaders(method));
   }
 
   /** A message that came on the channel itself, or on the stream of `call`. */
@@ -193,7 +196,7 @@ export class Connection {
     if (this.channel.openStream === undefined) return undefined;
     return (handlers) =>
       this.channel.openStream?.(this.#ownHeaders(''), {
-        opened: handlers.opened,
+        open: handlers.opened,
         message: (bytes) => this.receive(bytes, undefined),
         closed: (cause) => handlers.ended(isRefusal(cause) ? 'never' : 'again'),
       }) ?? (() => undefined);
@@ -219,7 +222,7 @@ export class Connection {
   #cancel(id: number): void {
     this.channel.cancel(id);
     const body = this.#dialect.cancel(id, this.channel.transport);
-    if (body !== undefined) this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
+    if (body !== undefined) void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
   }
 
   /** Whatever a server asks is answered, so that it does not wait: a ping with a result, the rest with an error. */
@@ -232,7 +235,7 @@ export class Connection {
             code: code.methodNotFound,
             message: `The client did not declare what ${message.method} needs`,
           })}}`;
-    this.channel.post(Buffer.from(answer), this.#ownHeaders(message.method));
+    void this.channel.post(Buffer.from(answer), this.#ownHeaders(message.method));
   }
 
   #notification(message: UpstreamMessage & { kind: 'notification' }, call: Call | undefined): void {

@@ -1,4 +1,5 @@
 /** What the answer to a POST may be, and who reads which. */
+import type { UpstreamMessage } from '../protocol/answer.ts';
 import { ChannelError, type Exchange } from './channel.ts';
 import { CallEvents } from './http-events.ts';
 import { JsonBody } from './http-json.ts';
@@ -54,16 +55,20 @@ export class HttpCall implements Receiver, OpenCall {
     this.#exchange.message(message);
   }
 
-  reply(head: Buffer, rest?: StoppableRest): void {
+  /** The whole answer, scanned already where it was an event. */
+  reply(whole: Buffer, scanned?: UpstreamMessage): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    if (rest === undefined) {
-      this.done();
-      this.#exchange.reply(head);
-    } else {
-      this.#rest = rest;
-      this.#exchange.reply(head, rest);
-    }
+    this.done();
+    this.#exchange.reply(whole, undefined, scanned);
+  }
+
+  /** The first bytes of a long answer. */
+  begin(head: Buffer, rest: StoppableRest): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#rest = rest;
+    this.#exchange.reply(head, rest);
   }
 
   /** Ends it with an error, be it before its answer or inside. */

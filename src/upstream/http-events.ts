@@ -1,7 +1,7 @@
 /** Answers that are event streams: the stream of one call, and the stream that a legacy server is listened to by. */
 import { isUtf8 } from 'node:buffer';
 import { SseDecoder, type SseDecoderOptions, type SseEvent } from '../protocol/sse.ts';
-import { ChannelError } from './channel.ts';
+import { ChannelError, type Routed } from './channel.ts';
 import {
   type Body,
   type ChannelContext,
@@ -82,7 +82,7 @@ export class CallEvents implements Body, SseDecoderOptions {
     const routed = this.#context.route(message);
     switch (routed.kind) {
       case 'response':
-        this.#answer(message, routed.id);
+        this.#answer(message, routed);
         return;
       case 'message':
         if (this.#call.isOpen) this.#call.message(message);
@@ -101,10 +101,10 @@ export class CallEvents implements Body, SseDecoderOptions {
   }
 
   /** A response without an id is about this call too, since the stream is this call's. */
-  #answer(message: Buffer, id: number | undefined): void {
+  #answer(message: Buffer, { id, scanned }: Routed & { readonly kind: 'response' }): void {
     if (this.#call.isOpen && (id === undefined || id === this.#call.id)) {
       this.#isAnswered = true;
-      this.#call.reply(message);
+      this.#call.reply(message, scanned);
     } else this.#ignore('a response to nothing that was asked on its stream');
   }
 

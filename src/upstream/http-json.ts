@@ -89,7 +89,7 @@ export class JsonBody implements Body {
       notUtf8: () => this.#notUtf8(),
     });
     this.#rest = rest;
-    this.#call.reply(head, rest);
+    this.#call.begin(head, rest);
     rest.pauseUntilRead();
   }
 

@@ -1,6 +1,7 @@
 /** What the parts of an HTTP answer know of each other. */
-import type { Logger } from 'pino';
-import { ChannelError, type IncomingRest } from './channel.ts';
+import type { Log } from '../observe/log.ts';
+import type { UpstreamMessage } from '../protocol/answer.ts';
+import { ChannelError, type IncomingRest, type Routed } from './channel.ts';
 
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -40,7 +41,10 @@ export interface OpenCall {
   /** Whether it still waits for its answer. */
   readonly isOpen: boolean;
   message(message: Buffer): void;
-  reply(head: Buffer, rest?: StoppableRest): void;
+  /** The whole answer, with its scan where there was one. */
+  reply(whole: Buffer, scanned?: UpstreamMessage): void;
+  /** The first bytes of a long answer. */
+  begin(head: Buffer, rest: StoppableRest): void;
   fail(error: ChannelError): void;
   /** The rest of its reply has ended, in whatever way. */
   done(): void;
@@ -51,18 +55,12 @@ export interface StoppableRest extends IncomingRest {
   fail(cause: ChannelError): void;
 }
 
-/** How a message on an event stream is to be treated. */
-export type Routed =
-  | { readonly kind: 'response'; readonly id: number | undefined }
-  | { readonly kind: 'message' }
-  | { readonly kind: 'noise' };
-
 /** What all requests of one channel share. */
 export interface ChannelContext {
   readonly name: string;
   readonly origin: string;
   readonly limits: { readonly holdBytes: number; readonly resultBytesMax: number };
-  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>;
+  readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
   /** Values that no message may show. */
   readonly secrets: readonly string[];
   route(data: Buffer): Routed;

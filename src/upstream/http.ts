@@ -1,13 +1,20 @@
 /** The channel to a server that speaks Streamable HTTP (2026-07-28 and back to 2025-03-26). */
-import type { Logger } from 'pino';
 import { type Dispatcher, Pool } from 'undici';
+import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
-import { type Channel, ChannelError, type ChannelEvents, type Exchange, type Outgoing } from './channel.ts';
+import {
+  type Channel,
+  ChannelError,
+  type ChannelEvents,
+  type Exchange,
+  type Outgoing,
+  type Routed,
+} from './channel.ts';
 import { DroppedAnswer, HttpCall } from './http-answer.ts';
 import { ListenEvents, type StreamReader } from './http-events.ts';
 import { HeaderSet, isReserved } from './http-headers.ts';
 import { HttpRequest, type HttpRequestOptions, type Place } from './http-request.ts';
-import type { ChannelContext, Receiver, Routed } from './http-response.ts';
+import type { ChannelContext, Receiver } from './http-response.ts';
 
 export interface HttpOptions {
   readonly name: string;
@@ -23,7 +30,7 @@ export interface HttpOptions {
     readonly exchangesMax: number;
   };
   readonly connectTimeoutMs: number;
-  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>;
+  readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
   readonly events: ChannelEvents;
   /** Tells what a message on an event stream is, without reading it whole. */
   route(data: Buffer): Routed;
@@ -39,10 +46,15 @@ const postsMax = 256;
 const postSilenceMs = 30_000;
 /** How long the end of a session may take. */
 const goodbyeMs = 1000;
-/** Shorter than any server is known to keep an idle connection, since a call that meets a dead one can't be sent again. */
-const idleMs = 250;
+/**
+ * How long an idle connection is kept: a call that meets a dead one can't be sent again, and servers were seen to end
+ * one long before the time that they announce. Over TLS a new connection costs more than that rare call.
+ */
+const idleMs = { plain: 250, tls: 4_000 };
+/** The longest that a server's own word (Keep-Alive) is taken for. */
+const idleMaxMs = { plain: 250, tls: 60_000 };
 /** How much earlier than it says a server may close an idle connection. */
-const idleMarginMs = 500;
+const idleMarginMs = 1_000;
 
 /** Visible ASCII (2025-11-25, "Session Management"), of a length that a header can have. */
 const sessionForm = /^[\x21-\x7e]{1,1024}$/;
@@ -147,19 +159,22 @@ export class HttpChannel implements Channel {
   }
 
   /** Never throws; what becomes of it is in the log, at level debug. */
-  post(body: Buffer, headers: readonly string[]): void {
-    if (this.#closing !== undefined) return;
+  post(body: Buffer, headers: readonly string[]): Promise<void> {
+    if (this.#closing !== undefined) return Promise.resolve();
     if (this.#posts >= postsMax) {
       this.#options.log.warn({ upstream: this.#options.name, postsMax }, 'Dropped a message: too many wait');
-      return;
+      return Promise.resolve();
     }
     this.#posts += 1;
     const all = this.#posted.with(headers);
     this.#addSession(all);
-    const answer = new DroppedAnswer(this.#context, 'message', () => {
-      this.#posts -= 1;
+    return new Promise((resolve) => {
+      const answer = new DroppedAnswer(this.#context, 'message', () => {
+        this.#posts -= 1;
+        resolve();
+      });
+      this.#request(this.#aside, 'POST', { headers: all, body, silenceMs: postSilenceMs }, answer).send();
     });
-    this.#request(this.#aside, 'POST', { headers: all, body, silenceMs: postSilenceMs }, answer).send();
   }
 
   cancel(id: number): void {
@@ -275,12 +290,13 @@ const closedError = (sent: boolean): ChannelError =>
   new ChannelError('closed', 'the gateway closed the connection', { sent });
 
 function poolOf({ url, connectTimeoutMs }: HttpOptions, connections: number): Pool {
+  const kind = url.protocol === 'https:' ? 'tls' : 'plain';
   return new Pool(url.origin, {
     connections,
     pipelining: 1,
     connectTimeout: connectTimeoutMs,
-    keepAliveTimeout: idleMs,
-    keepAliveMaxTimeout: idleMs,
+    keepAliveTimeout: idleMs[kind],
+    keepAliveMaxTimeout: idleMaxMs[kind],
     keepAliveTimeoutThreshold: idleMarginMs,
     headersTimeout: 0,
     bodyTimeout: 0,

@@ -8,6 +8,8 @@ import type { Connection, Profile } from './connection.ts';
 import { type Identity, legacyDialect } from './dialect.ts';
 import type { Asked } from './exchange.ts';
 
+const initializedMs = 2_000;
+
 export interface NegotiateOptions {
   readonly upstream: string;
   readonly identity: Identity;
@@ -111,7 +113,8 @@ async function initialize(
     );
   const dialect = legacyDialect(version, options.scan);
   connection.speak(dialect);
-  connection.notify('notifications/initialized');
+  // Lists that come before it are refused, or shorter; a server that never answers it is not waited for.
+  await Promise.race([connection.notify('notifications/initialized'), after(initializedMs)]);
   return profileOf(result, dialect, result['serverInfo']);
 }
 

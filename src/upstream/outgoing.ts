@@ -71,7 +71,7 @@ export function legacyBody(call: RequestMessage, id: number, target: Target, opt
   const moved =
     request === call || target.member === undefined
       ? target
-      : { ...target, member: memberLike(request, target.member) };
+      : { ...target, member: memberLike(call, request, target.member) };
   const metaMember = paramOf(request, '_meta');
   const edits = commonEdits(request, id, moved).filter(
     (edit) => metaMember === undefined || edit.start < metaMember.start || edit.end > metaMember.end,
@@ -85,5 +85,8 @@ export function legacyBody(call: RequestMessage, id: number, target: Target, opt
   return splice(request.bytes, edits);
 }
 
-const memberLike = (request: RequestMessage, member: Member): Member | undefined =>
-  paramOf(request, member.key) ?? find(paramOf(request, 'ref')?.members, member.key);
+/** The member of the printed request that stands where `member` stands in the call: in `params`, or in its `ref`. */
+function memberLike(call: RequestMessage, printed: RequestMessage, member: Member): Member | undefined {
+  const inRef = (request: RequestMessage) => find(paramOf(request, 'ref')?.members, member.key);
+  return inRef(call) === member ? inRef(printed) : paramOf(printed, member.key);
+}

@@ -3,7 +3,7 @@ import type { UpstreamError, UpstreamMessage } from '../protocol/answer.ts';
 import { numericId } from '../protocol/answer.ts';
 import { type Outcome, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
-import { find, type Member, skipSpace } from '../protocol/json.ts';
+import { find, type Member, skipSpace, textOf } from '../protocol/json.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
 
 export interface ReplyContext {
@@ -26,11 +26,27 @@ const insertAfterBrace = (bytes: Buffer, result: Member, text: string): Edit => 
 export function missingMembers(result: Member | undefined, method: string): string {
   const lacks = (key: string): boolean => find(result?.members, key) === undefined;
   let text = lacks('resultType') ? '"resultType":"complete",' : '';
-  if (method === 'resources/read') {
+  if (isCacheable(method)) {
     if (lacks('ttlMs')) text += '"ttlMs":0,';
     if (lacks('cacheScope')) text += '"cacheScope":"private",';
   }
   return text;
+}
+
+/** Of the methods that are handed on to one upstream. */
+const isCacheable = (method: string): boolean => method === 'resources/read';
+
+/** An interim result has all that it needs: hints are for complete ones (Caching, "Cacheable Results"). */
+function resultEdits(bytes: Buffer, result: Member, method: string): Edit[] {
+  const type = find(result.members, 'resultType');
+  if (type !== undefined && textOf(bytes, type) !== 'complete') return [];
+  const missing = missingMembers(result, method);
+  const edits = missing === '' ? [] : [insertAfterBrace(bytes, result, missing)];
+  const ttl = isCacheable(method) ? find(result.members, 'ttlMs') : undefined;
+  // A negative time is none, and no server may say it (Caching, "Time-to-Live Field").
+  if (ttl !== undefined && bytes[ttl.start] === 0x2d)
+    edits.push({ start: ttl.start, end: ttl.end, bytes: Buffer.from('0') });
+  return edits;
 }
 
 function outcomeOf(bytes: Buffer, result: Member): Outcome {
@@ -67,9 +83,8 @@ export function replyOf(message: UpstreamMessage, context: ReplyContext): Reply 
   switch (message.kind) {
     case 'result': {
       if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
-      const edits: Edit[] = [{ start: message.id.start, end: message.id.end, bytes: context.callerId }];
-      const missing = missingMembers(message.result, context.method);
-      if (missing !== '') edits.push(insertAfterBrace(message.bytes, message.result, missing));
+      const edits = resultEdits(message.bytes, message.result, context.method);
+      edits.push({ start: message.id.start, end: message.id.end, bytes: context.callerId });
       return {
         parts: cut(message.bytes, edits),
         outcome: outcomeOf(message.bytes, message.result),

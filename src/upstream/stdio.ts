@@ -1,17 +1,17 @@
 /** The stdio transport: one JSON-RPC message a line, to and from a child process. */
-import { isUtf8 } from 'node:buffer';
 import { own, RpcError } from '../protocol/errors.ts';
-import { type Channel, ChannelError, type ChannelEvents, type Exchange, type Outgoing } from './channel.ts';
+import {
+  type Channel,
+  ChannelError,
+  type ChannelEvents,
+  type Exchange,
+  type Outgoing,
+  type Routed,
+} from './channel.ts';
 import { Child, type ChildExit, type ChildLog, type ChildTarget } from './child.ts';
 import { LineSplitter } from './lines.ts';
 import { newMarker } from './process-tree.ts';
 import { StderrTail } from './stderr-tail.ts';
-
-/** What a line is: a response (with its id where that is a number), a request or notification of the server's, or neither. */
-export type Routed =
-  | { readonly kind: 'response'; readonly id: number | undefined }
-  | { readonly kind: 'message' }
-  | { readonly kind: 'noise' };
 
 /** Why something went nowhere: no JSON-RPC, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
 export type Dropped = 'noise' | 'stray' | 'too-long' | 'unsent';
@@ -29,7 +29,7 @@ export interface StdioOptions {
   readonly instance?: string;
   readonly log: ChildLog;
   readonly events: ChannelEvents;
-  /** Tells what a line is without making objects of it; gets UTF-8 without white space around it. */
+  /** Tells what a line is without making objects of it; a line that is not UTF-8 is noise. */
   route(line: Buffer): Routed;
   /** Hides secrets in what the child said before its words go into an error. */
   mask(text: string): string;
@@ -96,8 +96,9 @@ export class StdioChannel implements Channel {
     if (error !== undefined) queueMicrotask(() => this.#fail(outgoing.id, error));
   }
 
-  post(body: Buffer): void {
+  post(body: Buffer): Promise<void> {
     if (!this.#child.write(body, newline)) this.#options.onNoise('unsent', body);
+    return Promise.resolve();
   }
 
   cancel(id: number): void {
@@ -127,7 +128,7 @@ export class StdioChannel implements Channel {
   #line(line: Buffer): void {
     if (this.#cause !== undefined) return;
     const { route, events, onNoise } = this.#options;
-    const routed: Routed = isUtf8(line) ? route(line) : { kind: 'noise' };
+    const routed = route(line);
     switch (routed.kind) {
       case 'message':
         events.message(line);
@@ -138,7 +139,7 @@ export class StdioChannel implements Channel {
       case 'response': {
         const exchange = this.#take(routed.id);
         if (exchange === undefined) onNoise('stray', line);
-        else exchange.reply(line);
+        else exchange.reply(line, undefined, routed.scanned);
         return;
       }
       default:

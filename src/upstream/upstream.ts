@@ -29,6 +29,8 @@ export interface UpstreamEvents {
   /** `restart` tells a child that went away from one that never came up. */
   down(upstream: Upstream, error: Error, restart: boolean): void;
   listChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
+  /** The stream of changes is open only now, so one may have been missed. */
+  mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   failed(upstream: Upstream, reason: string): void;
   /** Something that came from it, or was meant for it, went nowhere. */
   dropped(upstream: string, kind: string): void;
@@ -65,6 +67,7 @@ export class Upstream {
   #connection: Connection | undefined;
   #unwatch: (() => void) | undefined;
   #watching = false;
+  #closing: Promise<void> = Promise.resolve();
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
@@ -112,7 +115,7 @@ export class Upstream {
     this.#state = { kind: 'stopped' };
     clearTimeout(this.#timer);
     this.#unwatch?.();
-    await this.#connection?.close();
+    await Promise.all([this.#closing, this.#connection?.close()]);
   }
 
   #why(): string {
@@ -134,6 +137,9 @@ export class Upstream {
   }
 
   async #connect(): Promise<void> {
+    // What the last child left behind may still hold its port or its files.
+    await this.#closing;
+    if (this.#isStopped()) return;
     const channel: Channel = this.#options.open({
       message: (bytes) => connection.receive(bytes, undefined),
       closed: (cause) => this.#lost(connection, cause),
@@ -157,13 +163,13 @@ export class Upstream {
         timeoutMs: this.#options.startTimeoutMs,
         probe: this.#probe,
       });
-      if (this.#connection !== connection || this.#state.kind === 'stopped') return;
+      if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
       this.#options.events.up(this);
     } catch (error) {
       await connection.close();
-      if (this.#state.kind === 'stopped' || this.#connection !== connection) return;
+      if (this.#isStopped() || this.#connection !== connection) return;
       if (error instanceof ProbeEndedChild) {
         this.#probe = false;
         await this.#connect();
@@ -171,6 +177,11 @@ export class Upstream {
       }
       this.#fall(error as Error, false);
     }
+  }
+
+  /** Asked anew each time, since it changes while something is waited for. */
+  #isStopped(): boolean {
+    return this.#state.kind === 'stopped';
   }
 
   #failed(connection: Connection, error: Error): void {
@@ -185,9 +196,7 @@ export class Upstream {
   /** The channel ended by itself while the upstream was up. */
   #lost(connection: Connection, cause: Error): void {
     if (this.live?.connection !== connection) return;
-    connection
-      .close()
-      .catch((error: unknown) => this.#options.log.error({ err: error }, 'closing a lost channel failed'));
+    this.#closing = connection.close();
     this.#fall(cause, true);
   }
 
@@ -212,7 +221,8 @@ export class Upstream {
     this.#unwatch = connection.watch(kinds, {
       open: () => {
         this.#watching = true;
-        if (again) this.#options.events.listChanged(this, [...kinds, 'templates']);
+        const { listChanged, mayHaveChanged } = this.#options.events;
+        (again ? listChanged : mayHaveChanged)(this, [...kinds, 'templates']);
         again = true;
       },
       ended: () => {

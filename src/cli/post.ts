@@ -1,0 +1,81 @@
+/** One request of revision 2026-07-28 over HTTP. */
+import { modernVersion } from '../protocol/era.ts';
+import { encodeHeader } from '../protocol/headers.ts';
+import { metaKey } from '../protocol/message.ts';
+import { methodOf } from '../protocol/methods.ts';
+import { packageVersion } from '../version.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export type Answer =
+  | { readonly kind: 'result'; readonly result: Json }
+  | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly data?: unknown }
+  /** Nobody answered, or not in JSON-RPC. */
+  | { readonly kind: 'none'; readonly message: string };
+
+export const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The message with the answer: the body itself, or the last event of a stream. */
+function messageOf(body: string, isStream: boolean): unknown {
+  const data = isStream ? body.split('\n').filter((line) => line.startsWith('data: ')) : [];
+  try {
+    return JSON.parse(isStream ? (data.at(-1)?.slice('data: '.length) ?? '') : body);
+  } catch {
+    // No JSON is no message.
+    return undefined;
+  }
+}
+
+function answerOf(message: unknown): Answer | undefined {
+  if (!isRecord(message)) return undefined;
+  const { result, error } = message;
+  if (isRecord(result)) return { kind: 'result', result };
+  if (!isRecord(error)) return undefined;
+  const data = 'data' in error ? { data: error['data'] } : {};
+  return { kind: 'error', code: Number(error['code']), message: String(error['message']), ...data };
+}
+
+function requestOf(method: string, params: Json): RequestInit {
+  const nameParam = methodOf(method)?.nameParam;
+  const name = nameParam === undefined ? undefined : params[nameParam];
+  const _meta = {
+    [metaKey.version]: modernVersion,
+    [metaKey.clientInfo]: { name: 'mcpyard-cli', version: packageVersion() },
+    [metaKey.capabilities]: {},
+  };
+  return {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': modernVersion,
+      'mcp-method': method,
+      ...(typeof name === 'string' ? { 'mcp-name': encodeHeader(name) } : {}),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
+  };
+}
+
+/** `fetch` says no more than that it failed; why is in the cause. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
+};
+
+/** Sends a request and reads its answer; never rejects. */
+export async function post(url: string, method: string, params: Json, signal?: AbortSignal): Promise<Answer> {
+  try {
+    const response = await fetch(url, {
+      ...requestOf(method, params),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const isStream = (response.headers.get('content-type') ?? '').startsWith('text/event-stream');
+    const answer = answerOf(messageOf(await response.text(), isStream));
+    return (
+      answer ?? { kind: 'none', message: `${url} answered HTTP ${response.status} without an MCP message` }
+    );
+  } catch (error) {
+    return { kind: 'none', message: `${url} can't be reached: ${reasonOf(error)}` };
+  }
+}

@@ -1,0 +1,80 @@
+/** Where the messages of one legacy request go: a JSON body if the reply is all there is, else a stream that can be resumed. */
+import type { ServerResponse } from 'node:http';
+import type { Reply, ReplyRest } from '../protocol/call.ts';
+import { EventStream, type EventStreamOptions } from './event-stream.ts';
+import { gather, passOn } from './pass-on.ts';
+
+export interface AnswerOptions {
+  readonly silenceMs: number;
+  /** The longest event. */
+  readonly eventBytesMax: number;
+  readonly stream: EventStreamOptions;
+  /** The stream was opened: it is kept so that it can be resumed. */
+  opened(stream: EventStream): void;
+}
+
+export class LegacyAnswer {
+  readonly #res: ServerResponse;
+  readonly #options: AnswerOptions;
+  readonly #silence: NodeJS.Timeout;
+  #stream: EventStream | undefined;
+  #over = false;
+
+  constructor(res: ServerResponse, options: AnswerOptions) {
+    this.#res = res;
+    this.#options = options;
+    this.#silence = setTimeout(() => this.#open(), options.silenceMs);
+    res.on('close', () => clearTimeout(this.#silence));
+  }
+
+  /** A notification or a question before the reply. */
+  send(message: Buffer): void {
+    if (!this.#over) this.#open().send(message);
+  }
+
+  /** The reply, whole. */
+  reply(message: Buffer, status: number, headers: readonly string[] = []): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#silence);
+    if (this.#stream !== undefined) {
+      this.#stream.end(message);
+      return;
+    }
+    this.#res.writeHead(status, [
+      'Content-Type',
+      'application/json',
+      'Content-Length',
+      String(message.length),
+      ...headers,
+    ]);
+    this.#res.end(message);
+  }
+
+  /** A reply that is longer than what is held: it passes as it comes, but an event of a stream must be whole. */
+  pass({ parts, rest, status }: Reply & { readonly rest: ReplyRest }): void {
+    const stream = this.#stream;
+    if (this.#over) rest.destroy();
+    else if (stream === undefined) {
+      this.#over = true;
+      clearTimeout(this.#silence);
+      this.#res.writeHead(status, ['Content-Type', 'application/json']);
+      passOn(this.#res, parts, rest, 'body');
+    } else {
+      gather(parts, rest, this.#options.eventBytesMax).then(
+        (whole) => this.reply(whole, status),
+        () => stream.close(),
+      );
+    }
+  }
+
+  #open(): EventStream {
+    if (this.#stream !== undefined) return this.#stream;
+    clearTimeout(this.#silence);
+    const stream = new EventStream(this.#options.stream);
+    this.#stream = stream;
+    stream.open(this.#res);
+    this.#options.opened(stream);
+    return stream;
+  }
+}

@@ -1,0 +1,88 @@
+/** One request of a legacy client: run through the middle, asked back in rounds where need be, projected to its revision. */
+import type { Handler } from '../gateway/layers.ts';
+import { Call, type Caller, type Reply, type ReplyRest } from '../protocol/call.ts';
+import { asRpcError, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import type { ScanOptions } from '../protocol/json.ts';
+import { idOf, type RequestMessage } from '../protocol/message.ts';
+import { withAnswers } from './augment.ts';
+import { type Asker, askAll } from './input.ts';
+import { projected, readReply } from './projection.ts';
+
+export interface RoundsContext {
+  readonly handler: Handler;
+  readonly caller: Caller;
+  readonly version: string;
+  readonly scan: ScanOptions;
+  /** Puts a notification on the stream of the call. */
+  notify(message: Buffer): void;
+  /** How to ask the client; undefined where it can't be asked. */
+  asker(call: Call): Asker;
+  /** The call of this round begins; the one before is over. */
+  began(call: Call): void;
+}
+
+const roundsMax = 16;
+const pauseMs = 200;
+
+export type Finished =
+  | { readonly kind: 'message'; readonly message: Buffer }
+  | { readonly kind: 'reply'; readonly reply: Reply & { readonly rest: ReplyRest } };
+
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+
+/** The final message for the client; never rejects. */
+export async function runLegacyCall(request: RequestMessage, context: RoundsContext): Promise<Finished> {
+  const id = idOf(request);
+  try {
+    return await rounds(request, context);
+  } catch (error) {
+    const known = asRpcError(error);
+    // A client that was asked back sees a tool that failed, not a broken protocol.
+    if (known.code === own.notAsked && request.method === 'tools/call')
+      return { kind: 'message', message: toolFailure(id, known) };
+    return { kind: 'message', message: errorMessage(id, known) };
+  }
+}
+
+const toolFailure = (id: Buffer, error: RpcError): Buffer =>
+  Buffer.from(
+    `{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":${JSON.stringify({
+      content: [{ type: 'text', text: error.message }],
+      isError: true,
+    })}}`,
+  );
+
+async function rounds(first: RequestMessage, context: RoundsContext): Promise<Finished> {
+  let request = first;
+  for (let round = 0; round < roundsMax; round++) {
+    const call = new Call(request, context.caller, undefined, context.notify);
+    context.began(call);
+    const reply = await context.handler(call);
+    if (reply.rest !== undefined) return { kind: 'reply', reply: { ...reply, rest: reply.rest } };
+    const answered = readReply(reply.parts, context.scan);
+    switch (answered.kind) {
+      case 'error':
+        return { kind: 'message', message: answered.bytes };
+      case 'complete':
+        return { kind: 'message', message: projected(answered, call, context.version, context.scan) };
+      case 'unknown':
+        throw new RpcError(
+          own.upstreamBroken,
+          `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${context.version} does not have`,
+        );
+      case 'asks': {
+        const isAsked = Object.keys(answered.requests).length > 0;
+        if (!isAsked) await pause(pauseMs * (round + 1));
+        const answers = isAsked ? await askAll(answered.requests, context.asker(call)) : undefined;
+        request = withAnswers(first, answers, answered.state, context.scan);
+        break;
+      }
+      default:
+        throw answered satisfies never;
+    }
+  }
+  throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
+}

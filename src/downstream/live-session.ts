@@ -1,0 +1,125 @@
+/** What of a legacy session lives on this replica: calls in flight, questions to the client, streams, the log level. */
+import type { Call } from '../protocol/call.ts';
+import { own, RpcError } from '../protocol/errors.ts';
+import type { EventStream } from './event-stream.ts';
+
+/** What the client answered to a question of the gateway's. */
+export type ClientAnswer =
+  | { readonly kind: 'result'; readonly result: unknown }
+  | { readonly kind: 'error'; readonly code: number; readonly message: string };
+
+interface Question {
+  answer(answer: ClientAnswer): void;
+  fail(error: Error): void;
+}
+
+const callsMax = 1_000;
+const questionsMax = 100;
+const streamsMax = 64;
+
+export class LiveSession {
+  level: string | undefined;
+  readonly #forget: () => void;
+  readonly #calls = new Map<string, Call>();
+  readonly #questions = new Map<string, Question>();
+  readonly #streams = new Map<string, EventStream>();
+  readonly #own = new Set<() => void>();
+  #ended = false;
+
+  constructor(forget: () => void) {
+    this.#forget = forget;
+  }
+
+  /** Notes a call under the client's id, as JSON; refused where there are too many or the id is in use. */
+  addCall(id: string, call: Call): void {
+    if (this.#calls.size >= callsMax)
+      throw new RpcError(own.overLimit, `This session has ${callsMax} calls in flight already`);
+    this.#calls.set(id, call);
+  }
+
+  removeCall(id: string, call: Call): void {
+    if (this.#calls.get(id) === call) this.#calls.delete(id);
+    this.#settle();
+  }
+
+  /** Cancels a call and the question that it waits for. */
+  cancel(id: string, reason: string): void {
+    this.#calls.get(id)?.signal.abort(new RpcError(own.upstreamLost, reason));
+  }
+
+  /** Waits for the client's answer to a question that was sent under this id. */
+  expect(id: string): { readonly answer: Promise<ClientAnswer>; drop(error: Error): void } {
+    if (this.#questions.size >= questionsMax)
+      throw new RpcError(own.overLimit, `This session has ${questionsMax} questions open already`);
+    let question: Question | undefined;
+    const answer = new Promise<ClientAnswer>((resolve, reject) => {
+      question = { answer: resolve, fail: reject };
+      this.#questions.set(id, question);
+    });
+    return {
+      answer,
+      drop: (error) => {
+        if (!this.#questions.delete(id)) return;
+        question?.fail(error);
+        this.#settle();
+      },
+    };
+  }
+
+  /** Takes the client's answer; false where nothing waits for it. */
+  answer(id: string, answer: ClientAnswer): boolean {
+    const question = this.#questions.get(id);
+    this.#questions.delete(id);
+    question?.answer(answer);
+    this.#settle();
+    return question !== undefined;
+  }
+
+  /** Keeps a stream so that it can be resumed; refused where there are too many. */
+  addStream(stream: EventStream): boolean {
+    if (this.#streams.size >= streamsMax) return false;
+    this.#streams.set(stream.id, stream);
+    return true;
+  }
+
+  removeStream(stream: EventStream): void {
+    this.#streams.delete(stream.id);
+    this.#settle();
+  }
+
+  stream(id: string): EventStream | undefined {
+    return this.#streams.get(id);
+  }
+
+  /** Something that ends with the session; returns what takes it out again. */
+  hold(end: () => void): () => void {
+    this.#own.add(end);
+    return () => {
+      this.#own.delete(end);
+      this.#settle();
+    };
+  }
+
+  setLevel(level: string): void {
+    this.level = level;
+  }
+
+  end(): void {
+    this.#ended = true;
+    const gone = new RpcError(own.upstreamLost, 'The session was ended');
+    for (const call of this.#calls.values()) call.signal.abort(gone);
+    for (const question of this.#questions.values()) question.fail(gone);
+    for (const stream of this.#streams.values()) stream.close();
+    for (const end of [...this.#own]) end();
+    this.#questions.clear();
+    this.#streams.clear();
+  }
+
+  /** A session in which nothing lives any more costs nothing. */
+  #settle(): void {
+    const alive =
+      this.#calls.size + this.#questions.size + this.#streams.size + this.#own.size > 0 ||
+      this.level !== undefined;
+    if (!alive && !this.#ended) this.#forget();
+  }
+}

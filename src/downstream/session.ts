@@ -1,0 +1,152 @@
+/** Sessions of legacy clients: sealed ids that hold what `initialize` fixed, and what lives on this replica beside them. */
+import { LRUCache } from 'lru-cache';
+import type { Seal } from '../auth/seal.ts';
+import { modernVersion } from '../protocol/era.ts';
+import { metaKey } from '../protocol/message.ts';
+import { LiveSession } from './live-session.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What `initialize` fixed for good. */
+export interface SessionFacts {
+  readonly version: string;
+  readonly capabilities: Json;
+  readonly clientInfo: Json;
+  readonly caller: string;
+  /** Milliseconds since the epoch. */
+  readonly expires: number;
+  /** Tells two sessions with the same facts apart. */
+  readonly nonce: string;
+}
+
+export interface Session {
+  readonly id: string;
+  readonly facts: SessionFacts;
+  /** The members of `_meta` that this client's requests get, without braces. */
+  readonly meta: string;
+}
+
+export interface SessionsOptions {
+  readonly seal: Seal;
+  readonly now: () => number;
+  random(): string;
+  /** Sessions that have something alive here: streams, calls, levels. */
+  readonly liveMax: number;
+}
+
+const lifetimeMs = 7 * 24 * 3600 * 1000;
+const idBytesMax = 1024;
+const openedMax = 20_000;
+const endedMax = 100_000;
+
+/** Capabilities that the middle knows; their own details are not carried, and tasks of 2025-11-25 are not part of it. */
+function known(capabilities: Json): Json {
+  const { roots, sampling, elicitation, extensions } = capabilities;
+  const kept: Record<string, unknown> = {};
+  if (roots !== undefined) kept['roots'] = {};
+  if (sampling !== undefined) kept['sampling'] = sampling;
+  if (isRecord(elicitation))
+    kept['elicitation'] = Object.keys(elicitation).length === 0 ? { form: {} } : elicitation;
+  if (isRecord(extensions)) {
+    const { 'io.modelcontextprotocol/tasks': _, ...others } = extensions;
+    kept['extensions'] = others;
+  }
+  return kept;
+}
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isFacts = (value: unknown): value is SessionFacts =>
+  isRecord(value) && typeof value['version'] === 'string' && typeof value['expires'] === 'number';
+
+const metaOf = (facts: SessionFacts): string =>
+  JSON.stringify({
+    [metaKey.version]: modernVersion,
+    [metaKey.clientInfo]: facts.clientInfo,
+    [metaKey.capabilities]: facts.capabilities,
+  }).slice(1, -1);
+
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #opened = new LRUCache<string, Session>({ max: openedMax });
+  readonly #ended = new LRUCache<string, true>({ max: endedMax, ttl: lifetimeMs });
+  readonly #live = new Map<string, LiveSession>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** A new session; its id is at most 1 KiB, for which what the client says of extensions is dropped if need be. */
+  create(version: string, capabilities: Json, clientInfo: Json, caller: string): Session {
+    const { seal, now, random } = this.#options;
+    const facts: SessionFacts = {
+      version,
+      capabilities: known(capabilities),
+      clientInfo,
+      caller,
+      expires: now() + lifetimeMs,
+      nonce: random(),
+    };
+    const whole = seal.seal(facts);
+    if (whole.length <= idBytesMax) return this.#keep(whole, facts);
+    const { extensions: _, ...basic } = facts.capabilities;
+    const short: SessionFacts = {
+      ...facts,
+      capabilities: basic,
+      clientInfo: {
+        name: String(clientInfo['name']).slice(0, 100),
+        version: String(clientInfo['version']).slice(0, 50),
+      },
+    };
+    return this.#keep(seal.seal(short), short);
+  }
+
+  /** The session of an id; undefined where it is unknown, expired, ended, or another caller's. */
+  open(id: string, caller: string): Session | undefined {
+    if (id.length > idBytesMax || this.#ended.has(id)) return undefined;
+    const session = this.#opened.get(id) ?? this.#unseal(id);
+    if (session === undefined || session.facts.caller !== caller) return undefined;
+    return this.#options.now() < session.facts.expires ? session : undefined;
+  }
+
+  /** Ends a session for good, with all that lives in it. */
+  end(session: Session): void {
+    this.#ended.set(session.id, true);
+    this.#opened.delete(session.id);
+    this.#live.get(session.id)?.end();
+    this.#live.delete(session.id);
+  }
+
+  /** What of a session lives here, where there is anything. */
+  alive(session: Session): LiveSession | undefined {
+    return this.#live.get(session.id);
+  }
+
+  /** The same, made where there was none; undefined where too many live already. */
+  enliven(session: Session): LiveSession | undefined {
+    const found = this.#live.get(session.id);
+    if (found !== undefined) return found;
+    if (this.#live.size >= this.#options.liveMax) return undefined;
+    const live = new LiveSession(() => this.#live.delete(session.id));
+    this.#live.set(session.id, live);
+    return live;
+  }
+
+  /** Ends what lives here; the ids stay valid for other replicas and later starts. */
+  stop(): void {
+    for (const live of this.#live.values()) live.end();
+    this.#live.clear();
+  }
+
+  #keep(id: string, facts: SessionFacts): Session {
+    const session = { id, facts, meta: metaOf(facts) };
+    this.#opened.set(id, session);
+    return session;
+  }
+
+  #unseal(id: string): Session | undefined {
+    const facts = this.#options.seal.open(id);
+    return isFacts(facts) ? this.#keep(id, facts) : undefined;
+  }
+}

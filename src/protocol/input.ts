@@ -1,0 +1,55 @@
+/** Questions to clients of older revisions, and their answers, in the shapes that those revisions have: pure. */
+import { own, RpcError } from './errors.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** `oneOf` of const and title, as 2025-06-18 says it. */
+function enumProperty(property: unknown): unknown {
+  if (!isRecord(property)) return property;
+  if (property['type'] === 'array')
+    throw new RpcError(
+      own.notAsked,
+      'The server asks for a choice of several, which this client can not show',
+    );
+  const options = property['oneOf'];
+  if (!Array.isArray(options)) return property;
+  const { oneOf: _, ...rest } = property;
+  return {
+    ...rest,
+    enum: options.map((option) => (isRecord(option) ? option['const'] : option)),
+    enumNames: options.map((option) => (isRecord(option) ? (option['title'] ?? option['const']) : option)),
+  };
+}
+
+/** `elicitation/create` for a client of this revision; url mode gets an id of its own in 2025-11-25. */
+export function elicitationFor(version: string, params: Json): Json {
+  if (version >= '2025-11-25') return params;
+  const { mode: _, ...rest } = params;
+  const schema = rest['requestedSchema'];
+  if (!isRecord(schema) || !isRecord(schema['properties'])) return rest;
+  const properties = Object.fromEntries(
+    Object.entries(schema['properties']).map(([name, property]) => [name, enumProperty(property)]),
+  );
+  return { ...rest, requestedSchema: { ...schema, properties } };
+}
+
+/** `sampling/createMessage` for a client of this revision: one block a message, and no tools, before 2025-11-25. */
+export function samplingFor(version: string, params: Json): Json {
+  if (version >= '2025-11-25') return params;
+  const { tools: _, toolChoice: __, ...rest } = params;
+  const messages = Array.isArray(rest['messages']) ? rest['messages'] : [];
+  return {
+    ...rest,
+    messages: messages.flatMap((message: unknown) => {
+      const content = isRecord(message) ? message['content'] : undefined;
+      if (!Array.isArray(content)) return [message];
+      return content.map((block) => ({ ...(message as Json), content: block }));
+    }),
+  };
+}
+
+/** What a client of this revision answered to a sampling, as 2026-07-28 has it. */
+export const samplingAnswer = (_version: string, result: unknown): unknown => result;
