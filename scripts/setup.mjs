@@ -30,11 +30,12 @@ if (major < 20 || (major === 20 && minor < 19)) {
 
 mkdirSync(at('.cache'), { recursive: true });
 
-const installed = at('node_modules', '.mcpyard-installed');
-if (changed(installed) < changed(at('package-lock.json'))) {
+// npm writes this last, whoever runs it, so an installation that broke off leaves none; without the compiler, dev packages were left out.
+const installed = at('node_modules', '.package-lock.json');
+const compiler = at('node_modules', 'typescript', 'bin', 'tsc');
+if (changed(installed) < changed(at('package-lock.json')) || !existsSync(compiler)) {
   console.error('Installing packages (npm ci) …');
   run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']);
-  writeFileSync(installed, '');
 }
 
 const built = at('dist', '.built');
@@ -46,6 +47,6 @@ const sources = Math.max(
 );
 if (changed(built) < sources) {
   console.error('Building …');
-  run(process.execPath, [at('node_modules', 'typescript', 'bin', 'tsc'), '-p', at('tsconfig.build.json')]);
+  run(process.execPath, [compiler, '-p', at('tsconfig.build.json')]);
   writeFileSync(built, '');
 }

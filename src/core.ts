@@ -9,6 +9,7 @@ import { supportedVersions } from './gateway/discover.ts';
 import { dispatch } from './gateway/dispatch.ts';
 import { admitted, type Handler, measured, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
+import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
@@ -45,8 +46,16 @@ const nowS = (): number => performance.now() / 1000;
 /** Builds everything and starts nothing. */
 export function buildCore({ config, log, metrics, secrets, secret, identity, instance }: CoreContext): Core {
   const changes = new Changes();
+  const updates = new Updates();
   const admission = new Admission(config.limits.callsInFlightMax, metrics);
-  const reports = upstreamEvents({ log, metrics, secrets, now: nowMs, catalog: () => catalog });
+  const reports = upstreamEvents({
+    log,
+    metrics,
+    secrets,
+    now: nowMs,
+    catalog: () => catalog,
+    updated: (upstream, uri) => updates.announce(upstream, uri),
+  });
   const members = config.servers.map((server) => ({
     server,
     upstream: openUpstream(server, {
@@ -68,7 +77,13 @@ export function buildCore({ config, log, metrics, secrets, secret, identity, ins
     now: nowMs,
     changed: (kinds) => changes.announce(kinds),
   });
-  const listeners = new Listeners({ changes, metrics, streamsMax: config.limits.listenStreamsMax });
+  const listeners = new Listeners({
+    changes,
+    updates,
+    catalog,
+    metrics,
+    streamsMax: config.limits.listenStreamsMax,
+  });
   const terminal = dispatch({
     catalog,
     listing: {

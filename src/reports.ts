@@ -29,13 +29,15 @@ export interface ReportContext {
   readonly metrics: Metrics;
   readonly secrets: Secrets;
   readonly now: () => number;
+  /** A watched resource changed, by its upstream's own URI. */
+  updated(upstream: string, uri: string): void;
   /** Asked for late, since it is built from the upstreams. */
   catalog(): Catalog;
 }
 
 const stderrLimits = { linesPerSecond: 20, burst: 100 };
 
-export function upstreamEvents({ log, metrics, secrets, now, catalog }: ReportContext): Reports {
+export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }: ReportContext): Reports {
   const sinks = new Map<string, LineLimiter>();
   const sinkOf = (name: string): LineLimiter => {
     const known = sinks.get(name);
@@ -72,6 +74,7 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog }: ReportCo
         log.warn({ upstream: upstream.name, err: error }, `${upstream.name}: down: ${error.message}`);
       },
       listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
+      resourceUpdated: (upstream, uri) => updated(upstream.name, uri),
       mayHaveChanged: (upstream, kinds) => catalog().doubt(upstream, kinds),
       failed: (upstream, reason) => metrics.upstreamError(upstream.name, reason),
       dropped: (name, kind) => {

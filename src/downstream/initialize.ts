@@ -29,12 +29,6 @@ export interface Initialized {
   readonly message: Buffer;
 }
 
-/** What legacy clients read of the merged capabilities; subscriptions are per URI there. */
-function capabilitiesFor(capabilities: Json): Json {
-  const resources = record(capabilities['resources']);
-  return { ...capabilities, resources: { ...resources, subscribe: true } };
-}
-
 /** The asked version where it is legacy and known, else the newest legacy one; a session with it. */
 export async function initialize(request: RequestMessage, context: InitializeContext): Promise<Initialized> {
   const params = record(jsonOf(request.bytes, request.params));
@@ -55,7 +49,7 @@ export async function initialize(request: RequestMessage, context: InitializeCon
   const discovered = record(jsonOf(answered.bytes, answered.result));
   const result = {
     protocolVersion: version,
-    capabilities: capabilitiesFor(record(discovered['capabilities'])),
+    capabilities: record(discovered['capabilities']),
     serverInfo: record(discovered['_meta'])[metaKey.serverInfo],
     ...(discovered['instructions'] === undefined ? {} : { instructions: discovered['instructions'] }),
   };

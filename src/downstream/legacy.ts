@@ -18,6 +18,7 @@ import { LegacyAnswer } from './legacy-answer.ts';
 import { runLegacyCall } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Session, Sessions } from './session.ts';
+import { subscribe } from './subscription.ts';
 
 export interface LegacyOptions {
   readonly handler: Handler;
@@ -176,9 +177,38 @@ export class LegacyEdge {
         json(res, 200, live === undefined ? errorMessage(id, wrong) : plainResult(id));
         return;
       }
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        this.#subscription(res, request, session, caller);
+        return;
       default:
         this.#call(res, request, session, caller);
     }
+  }
+
+  /** A subscription of these revisions is a listen for one URI that lasts until it is taken back. */
+  #subscription(res: ServerResponse, request: RequestMessage, session: Session, caller: Caller): void {
+    const { handler, sessions, scan } = this.#options;
+    const id = idOf(request);
+    const uri = textOf(request.bytes, paramOf(request, 'uri'));
+    const live = sessions.enliven(session);
+    if (uri === undefined || live === undefined) {
+      json(
+        res,
+        200,
+        errorMessage(id, new RpcError(code.invalidParams, 'Invalid params: "uri" must be a string')),
+      );
+      return;
+    }
+    if (request.method === 'resources/unsubscribe') {
+      live.unsubscribe(uri);
+      json(res, 200, plainResult(id));
+      return;
+    }
+    subscribe({ uri, handler, caller, meta: session.meta, scan, live }).then(
+      () => json(res, 200, plainResult(id)),
+      (error: unknown) => json(res, 200, errorMessage(id, asRpcError(error))),
+    );
   }
 
   #call(res: ServerResponse, request: RequestMessage, session: Session, caller: Caller): void {
@@ -255,11 +285,11 @@ export class LegacyEdge {
     const stream = new EventStream(
       this.#streamOptions(session, () => {
         unsubscribe();
-        live.removeStream(stream);
+        live.removeListener(stream);
         metrics.subscriptions('downstream', -1);
       }),
     );
-    if (!live.addStream(stream)) {
+    if (!live.addListener(stream)) {
       refuse(
         res,
         undefined,

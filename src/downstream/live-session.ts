@@ -16,6 +16,7 @@ interface Question {
 const callsMax = 1_000;
 const questionsMax = 100;
 const streamsMax = 64;
+const subscriptionsMax = 500;
 
 export class LiveSession {
   level: string | undefined;
@@ -23,7 +24,8 @@ export class LiveSession {
   readonly #calls = new Map<string, Call>();
   readonly #questions = new Map<string, Question>();
   readonly #streams = new Map<string, EventStream>();
-  readonly #own = new Set<() => void>();
+  readonly #listeners: EventStream[] = [];
+  readonly #subscriptions = new Map<string, () => void>();
   #ended = false;
 
   constructor(forget: () => void) {
@@ -91,13 +93,38 @@ export class LiveSession {
     return this.#streams.get(id);
   }
 
-  /** Something that ends with the session; returns what takes it out again. */
-  hold(end: () => void): () => void {
-    this.#own.add(end);
-    return () => {
-      this.#own.delete(end);
-      this.#settle();
-    };
+  /** A stream that takes what belongs to no request, as the newest of them. */
+  addListener(stream: EventStream): boolean {
+    if (!this.addStream(stream)) return false;
+    this.#listeners.push(stream);
+    return true;
+  }
+
+  removeListener(stream: EventStream): void {
+    const at = this.#listeners.indexOf(stream);
+    if (at >= 0) this.#listeners.splice(at, 1);
+    this.removeStream(stream);
+  }
+
+  /** Tells the client something that belongs to no request; each message goes to one stream only. */
+  tell(message: Buffer): void {
+    this.#listeners.at(-1)?.send(message);
+  }
+
+  /** Keeps a subscription; one for the same URI is replaced. */
+  subscribed(uri: string, end: () => void): void {
+    if (this.#subscriptions.size >= subscriptionsMax && !this.#subscriptions.has(uri)) {
+      end();
+      throw new RpcError(own.overLimit, `This session has ${subscriptionsMax} subscriptions already`);
+    }
+    this.#subscriptions.get(uri)?.();
+    this.#subscriptions.set(uri, end);
+  }
+
+  unsubscribe(uri: string): void {
+    this.#subscriptions.get(uri)?.();
+    this.#subscriptions.delete(uri);
+    this.#settle();
   }
 
   setLevel(level: string): void {
@@ -110,7 +137,8 @@ export class LiveSession {
     for (const call of this.#calls.values()) call.signal.abort(gone);
     for (const question of this.#questions.values()) question.fail(gone);
     for (const stream of this.#streams.values()) stream.close();
-    for (const end of [...this.#own]) end();
+    for (const end of this.#subscriptions.values()) end();
+    this.#subscriptions.clear();
     this.#questions.clear();
     this.#streams.clear();
   }
@@ -118,7 +146,7 @@ export class LiveSession {
   /** A session in which nothing lives any more costs nothing. */
   #settle(): void {
     const alive =
-      this.#calls.size + this.#questions.size + this.#streams.size + this.#own.size > 0 ||
+      this.#calls.size + this.#questions.size + this.#streams.size + this.#subscriptions.size > 0 ||
       this.level !== undefined;
     if (!alive && !this.#ended) this.#forget();
   }

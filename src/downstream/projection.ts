@@ -1,5 +1,5 @@
 /** From a reply of the middle to the bytes that a client of a legacy revision is sent. */
-import type { Call, Reply } from '../protocol/call.ts';
+import type { Call } from '../protocol/call.ts';
 import {
   find,
   isObject,
@@ -106,12 +106,11 @@ export function projected(
     return replaced(bytes, result, listFor(version, parsed(bytes, result) as Json));
   if (method?.route === 'tool') {
     const structured = find(result.members, 'structuredContent');
-    const isLoose = structured !== undefined && (output || !isObject(bytes, structured));
+    const output = call.known?.output ?? 'undeclared';
+    const isLoose =
+      structured !== undefined && output !== 'object' && (output === 'any' || !isObject(bytes, structured));
     if (isLoose || needsProjection(version))
       return replaced(bytes, result, callResultFor(version, parsed(bytes, result) as Json, output));
   }
   return stripped(bytes, result, scan);
 }
-
-/** A reply too long to hold passes as it came: older clients ignore members that they do not know in results of calls. */
-export const isHeld = (reply: Reply): boolean => reply.rest === undefined;

@@ -21,6 +21,8 @@ function capabilities(of: readonly Json[]): Json {
     prompts: { listChanged: true },
     resources: { listChanged: true },
   };
+  if (of.some((one) => isRecord(one['resources']) && one['resources']['subscribe'] === true))
+    merged['resources'] = { subscribe: true, listChanged: true };
   for (const key of passed) if (of.some((one) => isRecord(one[key]))) merged[key] = {};
   const extensions = of.map((one) => one['extensions']).filter(isRecord);
   const all = Object.assign({}, ...[...extensions].reverse()) as Json;

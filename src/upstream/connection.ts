@@ -23,6 +23,7 @@ export interface Profile {
 
 export interface ConnectionEvents {
   listChanged(kinds: readonly ListKind[]): void;
+  resourceUpdated(uri: string): void;
   /** An exchange failed in the transport, not in the server's words. */
   failed(error: Error): void;
   /** A message that can't be used: counted. */
@@ -133,10 +134,16 @@ export class Connection {
     });
   }
 
-  /** Keeps a stream of changes open; the returned function ends it. */
+  /** Keeps a stream of changed lists open, in the way of the era; the returned function ends it. */
   watch(kinds: readonly ListKind[], events: WatchEvents): () => void {
-    const stream = this.#dialect.era === 'modern' ? this.#listenStream(kinds) : this.#getStream();
+    if (this.#dialect.era === 'modern') return this.listen(filterOf(kinds), events);
+    const stream = this.#getStream();
     return stream === undefined ? () => undefined : keepWatching(stream, events);
+  }
+
+  /** Keeps a `subscriptions/listen` with this filter open; the returned function ends it. */
+  listen(filter: Readonly<Record<string, unknown>>, events: WatchEvents): () => void {
+    return keepWatching(this.#listenStream(filter), events);
   }
 
   /** Resolves when the server has taken it, or can't. */
@@ -170,7 +177,7 @@ export class Connection {
     return this.channel.close();
   }
 
-  #listenStream(kinds: readonly ListKind[]): WatchStream {
+  #listenStream(filter: Readonly<Record<string, unknown>>): WatchStream {
     return (handlers) => {
       const id = this.#takeId();
       const end = (how: WatchEnd): void => {
@@ -184,7 +191,7 @@ export class Connection {
         () => end('again'),
         (error) => end(error instanceof RpcError && error.code === code.methodNotFound ? 'never' : 'again'),
       );
-      const body = this.#dialect.own(id, method, { notifications: filterOf(kinds) });
+      const body = this.#dialect.own(id, method, { notifications: filter });
       this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
       return () => {
         if (this.#watches.delete(id)) this.#cancel(id);
@@ -251,6 +258,11 @@ export class Connection {
       case 'notifications/message':
         this.#log(message, call);
         return;
+      case 'notifications/resources/updated': {
+        const uri = textOf(message.bytes, find(message.params, 'uri'));
+        if (uri !== undefined) this.#options.events.resourceUpdated(uri);
+        return;
+      }
       case 'notifications/subscriptions/acknowledged':
         this.#watchOf(message, find(message.params, '_meta')?.members, metaKey.subscription)?.opened();
         return;

@@ -198,7 +198,7 @@ export class AskExchange implements Exchange {
   fail(error: Error): void {
     const said = inStatus(error, this.#context.scan);
     if (said === undefined) this.#end(error)?.reject(failureOf(error, this.#context.upstream));
-    else this.#answer(said);
+    else this.#answer(said, error);
   }
 
   #gather(head: Buffer, rest: IncomingRest): void {
@@ -218,14 +218,16 @@ export class AskExchange implements Exchange {
     });
   }
 
-  #answer(message: UpstreamMessage): void {
+  /** `status` is the error status that the answer came with, which may say more than its code. */
+  #answer(message: UpstreamMessage, status?: Error): void {
     switch (message.kind) {
       case 'result':
         this.#end(undefined)?.resolve(message);
         return;
       case 'error': {
         const { error } = message;
-        this.#end(undefined)?.reject(new RpcError(error.code, error.message, { data: error.data }));
+        const said = new RpcError(error.code, error.message, { data: error.data, cause: status });
+        this.#end(undefined)?.reject(said);
         return;
       }
       default:

@@ -54,17 +54,27 @@ const speaksModern = (versions: unknown): boolean =>
 const saysNothing = (status: number): boolean =>
   status === 401 || status === 403 || status === 429 || status >= 500;
 
+/** Only of the modern era, so that whoever says them must not be told to initialize (Versioning, "Backward Compatibility"). */
+const modernCodes: ReadonlySet<number> = new Set([code.headerMismatch, code.missingCapability]);
+
+/** What is to be done about a version that the server does not have: it is legacy where it lists legacy ones only. */
+function judgeVersions(error: RpcError): void {
+  const supported = record(error.data)['supported'];
+  if (!Array.isArray(supported) || supported.every((version) => isLegacyVersion(String(version)))) return;
+  const what = speaksModern(supported)
+    ? `it refuses ${modernVersion} and lists it as supported`
+    : `it speaks ${supported.join(', ')}, and the gateway does not`;
+  throw new RpcError(own.upstreamBroken, what, { cause: error });
+}
+
 /** Rethrows what says nothing about the era; returns where the answer means "not modern". */
 function judgeRefusal(error: unknown): void {
   if (!(error instanceof RpcError)) throw error;
   if (error.code === code.unsupportedVersion) {
-    const supported = record(error.data)['supported'];
-    if (speaksModern(supported))
-      throw new RpcError(own.upstreamBroken, `it refuses ${modernVersion} and lists it as supported`, {
-        cause: error,
-      });
+    judgeVersions(error);
     return;
   }
+  if (modernCodes.has(error.code)) throw error;
   const cause = error.cause;
   if (cause instanceof ChannelError && cause.http !== undefined && saysNothing(cause.http.status))
     throw error;

@@ -10,6 +10,7 @@ import { Connection, type Profile } from './connection.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { reasonOf } from './failure.ts';
 import { negotiate, ProbeEndedChild } from './negotiate.ts';
+import { canWatch, ResourceWatch } from './resource-watch.ts';
 
 /** An upstream that answers. */
 export interface Live {
@@ -29,6 +30,8 @@ export interface UpstreamEvents {
   /** `restart` tells a child that went away from one that never came up. */
   down(upstream: Upstream, error: Error, restart: boolean): void;
   listChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
+  /** By the upstream's own URI. */
+  resourceUpdated(upstream: Upstream, uri: string): void;
   /** The stream of changes is open only now, so one may have been missed. */
   mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   failed(upstream: Upstream, reason: string): void;
@@ -59,6 +62,7 @@ const retireMs = 30_000;
 export class Upstream {
   readonly name: string;
   readonly transport: 'stdio' | 'streamable-http';
+  readonly resources: ResourceWatch;
   readonly #options: UpstreamOptions;
   readonly #backoff: Backoff;
   #state: State = { kind: 'idle' };
@@ -74,6 +78,15 @@ export class Upstream {
     this.transport = options.transport;
     this.#options = options;
     this.#backoff = exponentialBackoff(options.random);
+    this.resources = new ResourceWatch({
+      upstream: options.name,
+      timeoutMs: options.startTimeoutMs,
+      random: options.random,
+      now: options.now,
+      missed: (uris) => {
+        for (const uri of uris) options.events.resourceUpdated(this, uri);
+      },
+    });
   }
 
   get state(): State {
@@ -115,6 +128,7 @@ export class Upstream {
     this.#state = { kind: 'stopped' };
     clearTimeout(this.#timer);
     this.#unwatch?.();
+    this.resources.disconnected();
     await Promise.all([this.#closing, this.#connection?.close()]);
   }
 
@@ -150,6 +164,7 @@ export class Upstream {
       resultBytesMax: this.#options.resultBytesMax,
       events: {
         listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
+        resourceUpdated: (uri) => this.#options.events.resourceUpdated(this, uri),
         failed: (error) => this.#failed(connection, error),
         dropped: (kind) => this.#options.events.dropped(this.name, kind),
       },
@@ -166,6 +181,11 @@ export class Upstream {
       if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
+      this.resources
+        .connected(connection, profile)
+        .catch((error: unknown) =>
+          this.#options.log.warn({ err: error }, `${this.name}: its resources are not watched`),
+        );
       this.#options.events.up(this);
     } catch (error) {
       await connection.close();
@@ -204,7 +224,10 @@ export class Upstream {
     const now = this.#options.now();
     if (this.#state.kind === 'up' && now - this.#state.sinceMs >= stableMs) this.#backoff.reset();
     this.#unwatch?.();
+    this.resources.disconnected();
     this.#watching = false;
+    // The next process may be another, and one that fell on its first words for another reason must be asked again.
+    this.#probe = true;
     const waitMs = this.#backoff.next();
     this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
     this.#options.events.down(this, error, restart);
@@ -216,7 +239,9 @@ export class Upstream {
     const kinds = (['tools', 'prompts', 'resources'] as const).filter((kind) =>
       declaresChanges(profile, kind),
     );
-    if (kinds.length === 0) return;
+    // Without changed lists, the stream of a legacy server still carries what its resources do.
+    const isWatched = profile.dialect.era === 'legacy' && canWatch(profile);
+    if (kinds.length === 0 && !isWatched) return;
     let again = false;
     this.#unwatch = connection.watch(kinds, {
       open: () => {

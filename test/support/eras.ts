@@ -1,11 +1,11 @@
 /** Runs one suite of tests against each kind of upstream: both eras, both transports. */
-import { afterEach, describe } from 'vitest';
+import { afterAll, describe } from 'vitest';
 import { type Era, startUpstream, type Transport, type Upstream, type UpstreamOptions } from './upstream.ts';
 
 export interface UpstreamKind {
   readonly era: Era;
   readonly transport: Transport;
-  /** Starts an upstream of this kind, which ends with the test that started it. */
+  /** Starts an upstream of this kind, which ends with the suite. */
   start(options?: Omit<UpstreamOptions, 'era' | 'transport'>): Promise<Upstream>;
 }
 
@@ -22,7 +22,7 @@ export function describeUpstreams(name: string, define: (kind: UpstreamKind) => 
     if (only !== undefined && era !== only) continue;
     describe(`${name}, from a ${era} upstream over ${transport}`, () => {
       const started: Upstream[] = [];
-      afterEach(async () => {
+      afterAll(async () => {
         await Promise.all(started.splice(0).map((upstream) => upstream.stop()));
       });
       define({

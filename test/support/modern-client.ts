@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { createSseReader } from './sse.ts';
 
+/** A parsed JSON-RPC message of any kind. */
 export interface Message {
   readonly jsonrpc: string;
   readonly id?: string | number | null;
@@ -12,6 +13,7 @@ export interface Message {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
+/** All that came back for one request. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -24,6 +26,7 @@ export interface Answer {
   readonly response: Message | undefined;
 }
 
+/** How a request differs from the one that this client would send. */
 export interface CallOptions {
   /** 1 without it. */
   readonly id?: string | number;
@@ -55,8 +58,8 @@ const nameParams: Readonly<Record<string, string>> = {
   'resources/read': 'uri',
 };
 
-/** The `_meta` that every request of this client has. */
-export const defaultMeta = {
+/** What every request of this client has in `_meta`. */
+const defaultMeta = {
   'io.modelcontextprotocol/protocolVersion': version,
   'io.modelcontextprotocol/clientInfo': { name: 'raw-client', version: '1.0.0' },
   'io.modelcontextprotocol/clientCapabilities': {},

@@ -290,8 +290,13 @@ describe.concurrent('the end of a child', () => {
     expect(await result.exit).toEqual({ code: 0, signal: null });
     const pids = Object.values(JSON.parse(result.stdout) as Record<string, number>);
     expect(pids).toHaveLength(2);
-    await result.child.stop();
-    expect(await Promise.all(pids.map(lives))).toEqual([false, false]);
+    await expect.poll(() => Promise.all(pids.map(lives)), { timeout: 5000 }).toEqual([false, false]);
+  });
+
+  test('waits a moment for what its own children still have to say', async () => {
+    const result = run(['-c', 'trap "" TERM; (sleep 0.1; echo late) &'], { command: '/bin/sh' });
+    expect(await result.exit).toEqual({ code: 0, signal: null });
+    expect(result.stdout).toBe('late\n');
   });
 
   test('of a stop before it has even begun is clean', async () => {

@@ -277,7 +277,7 @@ describe('a session', () => {
     expect(channel.session).toBeUndefined();
     await ask(channel, { method: 'initialize' });
     expect(channel.session).toBe('session-1');
-    channel.post(Buffer.from('{"method":"notifications/initialized"}'), []);
+    await channel.post(Buffer.from('{"method":"notifications/initialized"}'), []);
     await until(() => seen.length === 2);
     await ask(channel);
     channel.openStream([], { message: () => undefined, closed: () => undefined });
@@ -386,7 +386,7 @@ describe('the end of calls', () => {
     const unsent = start(channel);
     const closing = channel.close();
     const late = start(channel);
-    channel.post(Buffer.from('{}'), []);
+    await channel.post(Buffer.from('{}'), []);
     expect((await sent.outcome).error).toMatchObject({ reason: 'closed', sent: true });
     expect((await unsent.outcome).error).toMatchObject({ reason: 'closed', sent: false });
     expect((await late.outcome).error).toMatchObject({ reason: 'closed', sent: false });

@@ -173,6 +173,9 @@ describe('an answer as an event stream', () => {
     expect((await last?.outcome)?.error).toMatchObject({ code: 4290 });
     await until(() => listens.every(({ messages }) => messages.length === 1));
     expect((await ask(channel)).reply).toBeDefined();
+    channel.cancel(listens[0]?.id ?? 0);
+    const another = start(channel, { method: 'subscriptions/listen' });
+    await until(() => another.messages.length === 1);
   });
 
   test('delivers nothing once its call is cancelled, not even from the same chunk', async () => {

@@ -10,9 +10,8 @@ import {
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect } from 'vitest';
-import type { IncomingRest } from '../../src/upstream/channel.ts';
+import type { IncomingRest, Routed } from '../../src/upstream/channel.ts';
 import { type HttpChannel, type HttpOptions, openHttp } from '../../src/upstream/http.ts';
-import type { Routed } from '../../src/upstream/http-response.ts';
 
 const endings: (() => Promise<void>)[] = [];
 
@@ -113,7 +112,7 @@ export const sendJson = (response: ServerResponse, text: string | Buffer): void 
   response.writeHead(200, { 'content-type': 'application/json' }).end(text);
 };
 
-export interface Told {
+interface Told {
   readonly level: 'debug' | 'warn' | 'error';
   readonly facts: unknown;
   readonly message: string | undefined;
@@ -178,7 +177,7 @@ export interface Outcome {
 }
 
 let lastId = 0;
-export const nextId = (): number => {
+const nextId = (): number => {
   lastId += 1;
   return lastId;
 };

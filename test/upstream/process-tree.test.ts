@@ -102,9 +102,9 @@ describe.runIf(process.platform === 'linux')('a process tree', () => {
 describe.runIf(process.platform === 'linux')('orphans', () => {
   test('of a run that was killed are ended, those of a living run are not', async () => {
     const instance = `test-${process.pid}`;
-    const dead = await launch(`${instance}:${process.pid}.1:gone`, 'group', 'detached');
+    const dead = await launch(`${instance}:${process.pid}.1:gone`, 'stay', 'group', 'detached');
     const alive = await launch(newMarker(instance), 'stay');
-    const foreign = await launch(`other-${process.pid}:${process.pid}.1:gone`, 'stay');
+    const foreign = await launch(`tset-${process.pid}:${process.pid}.1:gone`, 'stay');
     expect(await endOrphans(instance)).toBe(true);
     expect(await Promise.all(Object.values(dead.sleepers).map(lives))).toEqual([false, false]);
     expect(await lives(alive.pid)).toBe(true);

@@ -1,15 +1,18 @@
+import { isUtf8 } from 'node:buffer';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { own, RpcError } from '../../src/protocol/errors.ts';
+import type { Routed } from '../../src/upstream/channel.ts';
 import { ChannelError, type Exchange, type Outgoing } from '../../src/upstream/channel.ts';
 import { readMarker, readProcesses } from '../../src/upstream/process-table.ts';
-import { openStdio, type Routed, type StdioChannel, type StdioOptions } from '../../src/upstream/stdio.ts';
+import { StdioChannel, type StdioOptions } from '../../src/upstream/stdio.ts';
 
 const script = (name: string): string =>
   fileURLToPath(new URL(`../support/children/${name}`, import.meta.url));
 
 /** What the gateway's scanner does, by parsing. */
 function route(line: Buffer): Routed {
+  if (!isUtf8(line)) return { kind: 'noise' };
   try {
     const value: unknown = JSON.parse(line.toString());
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return { kind: 'noise' };
@@ -54,7 +57,7 @@ function open(args: readonly string[] = [script('speaker.mjs')], overrides: Over
   const messages: string[] = [];
   const dropped: string[] = [];
   const closed: Error[] = [];
-  const channel = openStdio({
+  const channel = new StdioChannel({
     target: { command: overrides.command ?? process.execPath, args, env: {}, cwd: undefined },
     name: 'x',
     limits: overrides.limits ?? { lineBytesMax: 20_000_000, queueBytesMax: 10_000_000, exchangesMax: 1000 },
@@ -148,7 +151,7 @@ describe('answers over stdio', () => {
       'noise: null',
       'noise: [1]',
       'noise: {"jsonrpc":"2.0"}',
-      'noise: {\xff}',
+      'noise: {"jsonrpc":"2.0","method":"\xff"}',
       `stray: {"jsonrpc":"2.0","id":${id + 1000},"result":{}}`,
       'stray: {"jsonrpc":"2.0","id":null,"error":{}}',
       `stray: {"jsonrpc":"2.0","id":${id},"result":"second"}`,
@@ -185,7 +188,7 @@ test('requests and notifications of the server are handed on as they are', async
 
 test('a post is written without anybody waiting for an answer', async () => {
   const { channel, call, dropped } = open();
-  channel.post(Buffer.from('{"jsonrpc":"2.0","id":77,"method":"echo","params":{"posted":true}}'));
+  await channel.post(Buffer.from('{"jsonrpc":"2.0","id":77,"method":"echo","params":{"posted":true}}'));
   await call('echo');
   expect(dropped).toEqual(['stray: {"jsonrpc":"2.0","id":77,"result":{"posted":true}}']);
 });
@@ -253,7 +256,7 @@ describe('limits', () => {
       code: own.overLimit,
       message: 'server `x`: more than 200000 bytes would wait for it to read them',
     });
-    channel.post(Buffer.from(`"${'x'.repeat(250_000)}"`));
+    await channel.post(Buffer.from(`"${'x'.repeat(250_000)}"`));
     expect(dropped).toHaveLength(1);
     expect(dropped[0]).toMatch(/^unsent: /);
     await channel.close();
@@ -318,7 +321,7 @@ describe('the end of the child', () => {
 
   test('before it has begun fails what was sent meanwhile, as unsent', async () => {
     const { channel, call, closed } = open([], { command: 'no-such-program' });
-    channel.post(Buffer.from('{}'));
+    await channel.post(Buffer.from('{}'));
     const message = 'server `x` could not be started: program `no-such-program` not found on PATH';
     const first = failureOf(call('echo'));
     await new Promise((resolve) => setImmediate(resolve));

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 const sleeper = fileURLToPath(new URL('./sleeper.mjs', import.meta.url));
 const modes = process.argv.slice(2);
 const options = {
-  // Holds the launcher's own output open.
-  group: { stdio: ['ignore', 'inherit', 'inherit'] },
+  // In the session but not marked; holds the launcher's own output open.
+  group: { stdio: ['ignore', 'inherit', 'inherit'], env: { PATH: process.env.PATH } },
   detached: { stdio: 'ignore', detached: true },
   // Neither in the session nor marked: only its parent tells whose it is.
   unmarked: { stdio: 'ignore', detached: true, env: { PATH: process.env.PATH } },

@@ -45,7 +45,7 @@ const methods = {
   noise(id) {
     for (const line of ['Listening on stdio', '{"level":"info"}', 'null', '[1]', '{"jsonrpc":"2.0"}'])
       write(`${line}\n`);
-    process.stdout.write(Buffer.from([0x7b, 0xff, 0x7d, 0x0a]));
+    process.stdout.write(Buffer.from('{"jsonrpc":"2.0","method":"\xff"}\n', 'latin1'));
     write(`{"jsonrpc":"2.0","id":${id + 1000},"result":{}}\n{"jsonrpc":"2.0","id":null,"error":{}}\n`);
     reply(id, 'first');
     reply(id, 'second');

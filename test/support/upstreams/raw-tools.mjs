@@ -11,7 +11,7 @@ const schemas = {
   echo: {},
   bytes: { result: string, message: string, order: string, sse: { type: 'boolean' } },
   slow: { ms: integer },
-  progress: { steps: integer, everyMs: integer },
+  progress: { steps: integer, everyMs: integer, result: string },
   fail: { code: integer, message: string, status: integer },
   soft: { text: string },
   big: { bytes: integer, chunked: { type: 'boolean' }, dieAfterBytes: integer },
@@ -25,7 +25,7 @@ const texts = {
   echo: 'Answers the arguments as they were written',
   bytes: 'Answers the literal `result`, or the whole literal `message` with $id in it',
   slow: 'Answers after `ms` milliseconds, or never where it is cancelled',
-  progress: 'Reports progress, then answers',
+  progress: 'Reports progress, then answers, with the literal `result` where there is one',
   fail: 'Answers a JSON-RPC error',
   soft: 'Answers a result that is an error',
   big: 'Answers `bytes` bytes of text; dies in the middle where told to',
@@ -62,7 +62,7 @@ async function slow(state, exchange, { ms }) {
   answerText(state, exchange, `Slept ${ms} ms`);
 }
 
-async function progress(state, exchange, { steps = 2, everyMs = 5 }) {
+async function progress(state, exchange, { steps = 2, everyMs = 5, result }) {
   const progressToken = exchange.message.params._meta?.progressToken;
   for (let step = 1; step <= steps; step++) {
     if (progressToken !== undefined) {
@@ -71,6 +71,7 @@ async function progress(state, exchange, { steps = 2, everyMs = 5 }) {
     }
     await sleep(everyMs);
   }
+  if (result !== undefined) return exchange.reply(result);
   answerText(state, exchange, `Took ${steps} steps`);
 }
 

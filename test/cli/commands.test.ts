@@ -1,0 +1,275 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createFolder, endpointOf, isAlive, rawServer, run, start, startedPids } from './program.ts';
+
+const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
+const folders: ReturnType<typeof createFolder>[] = [];
+
+function folderWith(servers: (folder: string) => object, rest: object = {}): ReturnType<typeof createFolder> {
+  const folder = createFolder();
+  folder.write({ ...anywhere, ...rest, servers: servers(folder.folder) });
+  folders.push(folder);
+  return folder;
+}
+
+const oneServer = (folder: string): object => ({ one: rawServer(join(folder, 'log')) });
+const unset = { url: `https://example.com/\${COMMANDS_TEST_UNSET}` };
+
+/** Runs a command with the config of a folder, from that folder. */
+const runIn = (folder: ReturnType<typeof createFolder>, ...args: readonly string[]) =>
+  run([...args, '-c', folder.file], { cwd: folder.folder });
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) folder.remove();
+});
+
+describe('mcpyard check', () => {
+  test('exits 0 where every server is up, says what each has, and leaves no process', async () => {
+    const folder = folderWith((at) => ({
+      one: rawServer(join(at, 'log')),
+      two: rawServer(join(at, 'log'), '--era', 'legacy', '--name', 'two'),
+      off: { ...unset, enabled: false },
+    }));
+    const { code, stdout, stderr } = await runIn(folder, 'check');
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      `${folder.file}: ok, 2 servers`,
+      'ok   one: up, modern 2026-07-28, stdio, 12 tools, 1 prompt, 2 resources',
+      'ok   two: up, legacy 2025-11-25, stdio, 12 tools, 1 prompt, 2 resources',
+      expect.stringMatching(/^off {2}off: disabled, .*enabled: false/),
+    ]);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    const pids = startedPids(join(folder.folder, 'log'));
+    expect(pids.length).toBeGreaterThanOrEqual(2);
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  test('exits 1 where a server is not up or lacks a value, and says why', async () => {
+    const folder = folderWith((at) => ({
+      gone: { command: [join(at, 'no-such-program')] },
+      far: unset,
+      ...oneServer(at),
+    }));
+    const { code, stdout } = await runIn(folder, 'check');
+    expect(stdout).toMatch(/^FAIL gone: down, .*no-such-program/m);
+    expect(stdout).toMatch(/^FAIL far: disabled, .*COMMANDS_TEST_UNSET/m);
+    expect(stdout).toMatch(/^ok {3}one: up/m);
+    expect(code).toBe(1);
+  });
+
+  test('--offline starts nothing, and exits 1 only for a value that is missing', async () => {
+    const folder = folderWith(oneServer);
+    expect((await runIn(folder, 'check', '--offline')).code).toBe(0);
+    expect(startedPids(join(folder.folder, 'log'))).toEqual([]);
+    const lacking = folderWith(() => ({ far: unset }));
+    const { code, stdout } = await runIn(lacking, 'check', '--offline');
+    expect(code).toBe(1);
+    expect(stdout).toContain('COMMANDS_TEST_UNSET');
+  });
+
+  test('--json says the same as one object on stdout', async () => {
+    const folder = folderWith((at) => ({ ...oneServer(at), far: unset }));
+    const { code, stdout } = await runIn(folder, 'check', '--json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: false,
+      file: folder.file,
+      servers: [
+        { name: 'one', state: 'up', era: 'modern', version: '2026-07-28', tools: 12 },
+        { name: 'far', state: 'disabled', error: expect.stringContaining('COMMANDS_TEST_UNSET') },
+      ],
+    });
+  });
+
+  test('a config that is wrong exits 2; with --json its mistakes are on stdout', async () => {
+    const folder = createFolder('listen: 127.0.0.1:0\nadmim: x\n');
+    folders.push(folder);
+    const plain = await runIn(folder, 'check');
+    expect(plain).toMatchObject({ code: 2, stdout: '' });
+    expect(plain.stderr).toContain('config.yaml:2:1 admim: ');
+    const json = await runIn(folder, 'check', '--json');
+    expect(json).toMatchObject({ code: 2, stderr: '' });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      ok: false,
+      issues: [{ line: 2, column: 1, path: 'admim' }],
+    });
+  });
+
+  test('a config that is not there exits 2 and says so, in JSON too', async () => {
+    const folder = createFolder();
+    folders.push(folder);
+    const { code, stdout } = await runIn(folder, 'check', '--json');
+    expect(code).toBe(2);
+    expect((JSON.parse(stdout) as { message: string }).message).toContain(folder.file);
+  });
+});
+
+describe('mcpyard tools and call', () => {
+  test('tools prints a line a tool, and with --json the tools as clients get them', async () => {
+    const folder = folderWith(oneServer, { lists: { pageSize: 5 } });
+    const plain = await runIn(folder, 'tools');
+    expect(plain).toMatchObject({ code: 0, stderr: '' });
+    expect(plain.stdout.trimEnd().split('\n')).toHaveLength(12);
+    expect(plain.stdout).toMatch(/^one__echo {2}Answers the arguments as they were written$/m);
+    const { tools } = JSON.parse((await runIn(folder, 'tools', '--json')).stdout) as { tools: object[] };
+    expect(tools).toHaveLength(12);
+    expect(tools[0]).toMatchObject({ name: 'one__echo', inputSchema: { type: 'object' } });
+  });
+
+  test('tools says on stderr whose tools are missing', async () => {
+    const folder = folderWith((at) => ({
+      gone: { command: [join(at, 'no-such-program')] },
+      ...oneServer(at),
+    }));
+    const { code, stdout, stderr } = await runIn(folder, 'tools');
+    expect(code).toBe(0);
+    expect(stdout).toContain('one__echo');
+    expect(stderr).toMatch(/^server gone: its tools are missing: it is down$/m);
+  });
+
+  test('call prints the text of the answer, with --json the whole result, and leaves no process', async () => {
+    const folder = folderWith(oneServer);
+    const plain = await runIn(folder, 'call', 'one__echo', '{"a":[1,"ü"]}');
+    expect(plain).toMatchObject({ code: 0, stdout: '{"a":[1,"ü"]}\n', stderr: '' });
+    const json = await runIn(folder, 'call', 'one__progress', '--json');
+    expect(json.code).toBe(0);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      resultType: 'complete',
+      content: [{ type: 'text', text: 'Took 2 steps' }],
+    });
+    expect(startedPids(join(folder.folder, 'log')).filter(isAlive)).toEqual([]);
+  });
+
+  test('call exits 1 where the tool says that it failed, and where there is no such tool', async () => {
+    const folder = folderWith(oneServer);
+    expect(await runIn(folder, 'call', 'one__soft')).toMatchObject({ code: 1, stdout: 'It went wrong\n' });
+    const unknown = await runIn(folder, 'call', 'one__nope');
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    expect(unknown.stderr).toContain('one__nope');
+    const failed = await runIn(folder, 'call', 'one__fail', '{"code":-7,"data":{"a":1}}', '--json');
+    expect(failed.code).toBe(1);
+    expect(JSON.parse(failed.stdout)).toEqual({ error: { code: -7, message: 'It failed', data: { a: 1 } } });
+  });
+
+  test.each(['{', '[1]', '"text"', ''])(
+    'call exits 2 for the arguments %j and starts nothing',
+    async (args) => {
+      const folder = folderWith(oneServer);
+      const { code, stdout, stderr } = await runIn(folder, 'call', 'one__echo', args);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^the arguments /);
+      expect(startedPids(join(folder.folder, 'log'))).toEqual([]);
+    },
+  );
+
+  test('call without a name exits 2 and shows how it is used', async () => {
+    const { code, stderr } = await run(['call']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('mcpyard call ');
+  });
+
+  test('an interrupted call leaves no process', async () => {
+    const folder = folderWith(oneServer);
+    const log = join(folder.folder, 'log');
+    const running = start(['call', 'one__slow', '{"ms":60000}', '-c', folder.file]);
+    await expect.poll(() => startedPids(log), { timeout: 10_000 }).toHaveLength(1);
+    running.child.kill('SIGINT');
+    expect((await running.ended).signal).toBe('SIGINT');
+    expect(startedPids(log).filter(isAlive)).toEqual([]);
+  });
+});
+
+describe('a gateway that runs', () => {
+  const folder = createFolder();
+  const log = join(folder.folder, 'log');
+  let running: ReturnType<typeof start>;
+  let url: string;
+
+  beforeAll(async () => {
+    folder.write({ ...anywhere, servers: { one: rawServer(log) } });
+    running = start(['serve', '-c', folder.file], { cwd: folder.folder });
+    url = await endpointOf(running);
+    await running.said(/^one: up/);
+  });
+  afterAll(async () => {
+    running.child.kill('SIGTERM');
+    await running.ended;
+    folder.remove();
+  });
+
+  test('is asked at --url, for which no config is needed', async () => {
+    const answer = await run(['call', 'one__echo', '{"a":1}', '--url', url]);
+    expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
+    expect((await run(['tools', '--url', url])).stdout).toContain('one__echo');
+  });
+
+  test('is asked rather than started again where the config says where it listens', async () => {
+    const before = startedPids(log);
+    folder.write({ ...anywhere, listen: new URL(url).host, servers: { one: rawServer(log) } });
+    const answer = await runIn(folder, 'call', 'one__echo', '{"a":1}');
+    expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
+    expect(startedPids(log)).toEqual(before);
+  });
+});
+
+describe('--url', () => {
+  test('where nobody answers, or no MCP server, exits 1 and names it', async () => {
+    const server = createServer((_incoming, outgoing) => outgoing.end('<html>')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const stranger = await run(['tools', '--url', url]);
+    expect(stranger).toMatchObject({ code: 1, stdout: '' });
+    expect(stranger.stderr).toBe(`${url} answered HTTP 200 without an MCP message\n`);
+    server.close();
+    await once(server, 'close');
+    const nobody = await run(['call', 'x', '--url', url]);
+    expect(nobody).toMatchObject({ code: 1, stdout: '' });
+    expect(nobody.stderr).toMatch(new RegExp(`^${url} can't be reached: .*ECONNREFUSED`));
+  });
+
+  test('that is no URL exits 2', async () => {
+    expect(await run(['tools', '--url', 'here'])).toMatchObject({ code: 2, stdout: '' });
+  });
+});
+
+describe('mcpyard', () => {
+  test('schema prints the JSON Schema of the config, and with --markdown its reference', async () => {
+    const { code, stdout } = await run(['schema']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toHaveProperty('properties.servers');
+    expect((await run(['schema', '--markdown'])).stdout).toMatch(/^# Configuration$/m);
+  });
+
+  test.each(['--help', '-h'])('%s names every command on stdout', async (flag) => {
+    const { code, stdout, stderr } = await run([flag]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const name of ['serve', 'check', 'tools', 'call NAME', 'schema', '-c, --config FILE', '--version'])
+      expect(stdout).toContain(`  ${name}`);
+  });
+
+  test('--version prints the version and nothing else', async () => {
+    expect(await run(['--version'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
+  });
+
+  test.each([
+    [['nonsense'], 'nonsense'],
+    [['chekc'], 'Did you mean check?'],
+    [['toString'], 'toString'],
+    [['--nonsense'], '--nonsense'],
+    [['serve', '--offline'], '--offline'],
+    [['tools', 'extra'], 'extra'],
+    [['call', 'name', '{}', 'extra'], 'extra'],
+    [['serve', '-c'], '--config'],
+  ])('%j exits 2 and says what is wrong on stderr', async (args, said) => {
+    const { code, stdout, stderr } = await run(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(said);
+    expect(stderr).toContain('mcpyard --help');
+  });
+});

@@ -1,0 +1,262 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, test } from 'vitest';
+import { call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
+import {
+  createFolder,
+  endpointOf,
+  isAlive,
+  main,
+  type Running,
+  rawServer,
+  run,
+  start,
+  startedPids,
+} from './program.ts';
+
+const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
+const sleeper = fileURLToPath(new URL('../support/children/sleeper.mjs', import.meta.url));
+
+const started: Running[] = [];
+const folders: ReturnType<typeof createFolder>[] = [];
+
+function folderWith(config?: object | string): ReturnType<typeof createFolder> {
+  const folder = createFolder(config);
+  folders.push(folder);
+  return folder;
+}
+
+function serve(folder: ReturnType<typeof createFolder>, env?: Readonly<Record<string, string>>): Running {
+  const running = start(['serve', '-c', folder.file], {
+    cwd: folder.folder,
+    ...(env === undefined ? {} : { env }),
+  });
+  started.push(running);
+  return running;
+}
+
+afterEach(async () => {
+  for (const { child } of started) child.kill('SIGKILL');
+  await Promise.all(started.splice(0).map(({ ended }) => ended));
+  for (const folder of folders.splice(0)) folder.remove();
+});
+
+/** Two servers, one of them below a shell as launchers leave it, and where each notes its pid. */
+function twoServers() {
+  const folder = folderWith();
+  const logs = [join(folder.folder, 'one.log'), join(folder.folder, 'two.log')] as const;
+  const below = rawServer(logs[1], '--era', 'legacy').command;
+  const note = `printf '{"event":"start","pid":%s}\\n' $$ >> "${logs[1]}"`;
+  folder.write({
+    ...anywhere,
+    servers: {
+      one: rawServer(logs[0]),
+      two: { command: ['sh', '-c', `${note}; "$0" "$@"; true`, ...below] },
+    },
+  });
+  return { folder, pids: () => logs.flatMap(startedPids) };
+}
+
+describe('mcpyard serve', () => {
+  test('says in one line where it serves, and in one line a server what it has', async () => {
+    const { folder } = twoServers();
+    const running = serve(folder);
+    await running.said(/^serving /);
+    await running.said(/^one: up/);
+    await running.said(/^two: up/);
+    const said = running.lines().map(({ msg }) => String(msg));
+    expect(said.filter((line) => line.startsWith('serving '))).toEqual([
+      expect.stringMatching(
+        /^serving http:\/\/127\.0\.0\.1:\d+\/mcp \(admin http:\/\/127\.0\.0\.1:\d+\), 2 servers$/,
+      ),
+    ]);
+    expect(said.filter((line) => line.startsWith('one: '))).toEqual([
+      'one: up (modern 2026-07-28, stdio), 12 tools',
+    ]);
+    expect(said.filter((line) => line.startsWith('two: '))).toEqual([
+      'two: up (legacy 2025-11-25, stdio), 12 tools',
+    ]);
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s ends it and all that it started, within five seconds and with exit code 0',
+    async (signal) => {
+      const { folder, pids } = twoServers();
+      const running = serve(folder);
+      await running.said(/^one: up/);
+      await running.said(/^two: up/);
+      expect(pids()).toHaveLength(3);
+      const startMs = performance.now();
+      running.child.kill(signal);
+      const { code, stdout } = await running.ended;
+      expect(performance.now() - startMs).toBeLessThan(5_000);
+      expect(code).toBe(0);
+      expect(stdout).toBe('');
+      expect(pids().filter(isAlive)).toEqual([]);
+    },
+  );
+
+  test('a child that ignores the end of its input and SIGTERM is gone within five seconds all the same', async () => {
+    const folder = folderWith();
+    const pidFile = join(folder.folder, 'pid');
+    const command = ['sh', '-c', 'echo $$ > "$2"; exec "$0" "$1"', process.execPath, sleeper, pidFile];
+    folder.write({ ...anywhere, servers: { deaf: { command, env: { STUBBORN: 'yes' } } } });
+    const running = serve(folder);
+    const pid = async (): Promise<number> => Number(readFileSync(pidFile, 'utf8'));
+    await expect.poll(async () => isAlive(await pid())).toBe(true);
+    await running.said(/^serving /);
+    const startMs = performance.now();
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+    expect(isAlive(await pid())).toBe(false);
+  });
+
+  test('a signal to the shell that npm starts it with reaches it', async () => {
+    const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      scripts: { start: string };
+    };
+    expect(scripts.start).toBe('exec node dist/main.js serve');
+    const { folder, pids } = twoServers();
+    const shell = spawn('sh', ['-c', scripts.start.replace('dist/main.js', '"$0"'), main], {
+      cwd: folder.folder,
+      stdio: ['ignore', 'ignore', 'ignore'],
+    });
+    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(3);
+    shell.kill('SIGTERM');
+    const [code] = (await once(shell, 'exit')) as [number | null];
+    expect(code).toBe(0);
+    expect(pids().filter(isAlive)).toEqual([]);
+  });
+
+  test('a call in flight is answered before it ends, and nothing new is let in', async () => {
+    const { folder } = twoServers();
+    const running = serve(folder);
+    const url = await endpointOf(running);
+    await running.said(/^one: up/);
+    const slow = callTool(url, 'one__slow', { ms: 1_000 });
+    const kept = await openCall(url, 'subscriptions/listen', { notifications: { toolsListChanged: true } });
+    running.child.kill('SIGTERM');
+    await running.said(/^stopping on SIGTERM/);
+    expect((await callTool(url, 'one__echo').catch(() => undefined))?.response?.result).toBeUndefined();
+    expect(textOf(await slow)).toBe('Slept 1000 ms');
+    expect((await running.ended).code).toBe(0);
+    kept.close();
+  });
+
+  test('a call that does not end is not waited for beyond drainTimeout', async () => {
+    const folder = folderWith();
+    const log = join(folder.folder, 'log');
+    folder.write({ ...anywhere, drainTimeout: '300ms', servers: { one: rawServer(log) } });
+    const running = serve(folder);
+    const url = await endpointOf(running);
+    await running.said(/^one: up/);
+    const slow = callTool(url, 'one__slow', { ms: 60_000 }).then(
+      (answer) => answer.response?.error?.code,
+      () => 'broken',
+    );
+    await expect.poll(() => readFileSync(log, 'utf8')).toContain('"slow');
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    expect([5021, 5030, 'broken']).toContain(await slow);
+  });
+
+  test('a second signal ends it at once', async () => {
+    const folder = folderWith();
+    const log = join(folder.folder, 'log');
+    folder.write({ ...anywhere, servers: { one: rawServer(log) } });
+    const running = serve(folder);
+    const url = await endpointOf(running);
+    await running.said(/^one: up/);
+    const slow = callTool(url, 'one__slow', { ms: 60_000 }).catch(() => undefined);
+    await expect.poll(() => readFileSync(log, 'utf8')).toContain('"slow');
+    running.child.kill('SIGTERM');
+    await running.said(/^stopping on SIGTERM/);
+    const startMs = performance.now();
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(1);
+    expect(performance.now() - startMs).toBeLessThan(1_000);
+    await slow;
+    await expect.poll(() => startedPids(log).filter(isAlive)).toEqual([]);
+  });
+
+  test.each(['listen', 'admin'])('a port of %s that is taken is an error that names both', async (key) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    const folder = folderWith();
+    const log = join(folder.folder, 'log');
+    folder.write({ ...anywhere, [key]: address, servers: { one: rawServer(log) } });
+    const { code, stdout, stderr } = await serve(folder).ended;
+    taken.close();
+    expect(code).toBe(1);
+    expect(stderr.trimEnd()).toBe(`${key}: ${address} is taken by another program`);
+    expect(stdout).toBe('');
+    expect(startedPids(log)).toEqual([]);
+  });
+
+  test('a config with five mistakes is refused with all five, each with its line and column', async () => {
+    const folder = folderWith(
+      [
+        'listen: 127.0.0.1:0',
+        'admim: 127.0.0.1:0',
+        'lists:',
+        '  deadline: soon',
+        'servers:',
+        '  one:',
+        '    url: ftp://example.com/mcp',
+        '  two:',
+        '    command: [node, server.mjs]',
+        '    timeot: 5s',
+        '  th ree:',
+        '    url: http://127.0.0.1:1/mcp',
+      ].join('\n'),
+    );
+    const { code, stdout, stderr } = await serve(folder).ended;
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      expect.stringMatching(/^config\.yaml:2:1 admim: .*`admin`/),
+      expect.stringMatching(/^config\.yaml:4:13 lists\.deadline: .*duration/),
+      expect.stringMatching(/^config\.yaml:7:10 servers\.one\.url: .*http/),
+      expect.stringMatching(/^config\.yaml:10:5 servers\.two\.timeot: .*`timeout`/),
+      expect.stringMatching(/^config\.yaml:11:3 servers\.th ree: /),
+    ]);
+  });
+
+  test('a variable that is not set disables its server with an error, and the others run', async () => {
+    const folder = folderWith();
+    folder.write({
+      ...anywhere,
+      servers: {
+        far: { url: 'http://127.0.0.1:1/mcp', headers: { Authorization: `Bearer \${SERVE_TEST_TOKEN}` } },
+        one: rawServer(join(folder.folder, 'log')),
+      },
+    });
+    const running = serve(folder);
+    await running.said(/^far: disabled: .*SERVE_TEST_TOKEN.*config\.yaml:\d+:\d+ servers\.far\.headers/);
+    expect(running.lines().find(({ upstream }) => upstream === 'far')).toMatchObject({ level: 'error' });
+    const url = await endpointOf(running);
+    await running.said(/^one: up/);
+    const { tools } = resultOf(await call(url, 'tools/list')) as { tools: { name: string }[] };
+    expect(tools.map(({ name }) => name)).toContain('one__echo');
+  });
+
+  test('without a command or -c it serves ./config.yaml, and says where it looked where there is none', async () => {
+    const folder = folderWith();
+    const none = await run([], { cwd: folder.folder });
+    expect(none.code).toBe(2);
+    expect(none.stderr).toContain(folder.file);
+    expect(none.stderr).toContain(join(folder.folder, '.config', 'mcpyard', 'config.yaml'));
+    folder.write({ ...anywhere, servers: {} });
+    const running = start([], { cwd: folder.folder });
+    started.push(running);
+    expect(await running.said(/^serving /)).toContain('0 servers');
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+  });
+});
