@@ -36,8 +36,8 @@ const growthMibMax = Number(values['growth-mib']);
 const settleSeconds = Math.min(10, seconds / 3);
 const mib = 1024 * 1024;
 
-const path = (file) => fileURLToPath(new URL(file, import.meta.url));
-const upstream = path('../test/support/upstreams/raw-upstream.mjs');
+const upstream = fileURLToPath(new URL('../test/support/upstreams/raw-upstream.mjs', import.meta.url));
+const loadProgram = fileURLToPath(new URL('./clients-load.mjs', import.meta.url));
 /** Of one upstream. */
 const toolCount = 12;
 const children = [];
@@ -116,7 +116,7 @@ async function measure({ app, servers }) {
     servers,
     toolCount: toolCount * servers.length,
   };
-  const load = fork(path('clients-load.mjs'), [JSON.stringify(options)]);
+  const load = fork(loadProgram, [JSON.stringify(options)]);
   children.push(load);
   const counted = new Promise((resolve, reject) => {
     load.once('message', resolve);

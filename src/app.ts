@@ -57,6 +57,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     secret,
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
+    replica,
   });
   const { edges, sessions } = buildEdges(config, core, { metrics, log, secret });
   const health: Health = {
@@ -78,6 +79,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     health,
     secrets,
     metrics,
+    log,
     edges,
   }).catch(async (error: unknown) => {
     await admin.close();
@@ -100,8 +102,8 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   async function stop({ admission, listeners, changes, upstreams }: Core, drainMs: number): Promise<void> {
     const drained = admission.drain(drainMs);
     listeners.stop();
-    sessions.stop();
     await drained;
+    sessions.stop();
     changes.stop();
     await Promise.all([downstream.stop(lingerMs), ...upstreams.map((upstream) => upstream.stop())]);
   }
@@ -171,6 +173,7 @@ export async function inspect(
     secret: await loadSecret(config, env, log, randomBytes),
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
+    replica,
   });
   for (const upstream of core.upstreams) upstream.start();
   await settled(core);

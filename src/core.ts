@@ -29,6 +29,8 @@ export interface CoreContext {
   readonly identity: Identity;
   /** What this gateway is called across restarts, for the children that it leaves behind when killed. */
   readonly instance: string;
+  /** Part of ids that are handed out, so that several replicas can tell theirs. */
+  readonly replica: string;
 }
 
 export interface Core {
@@ -44,7 +46,16 @@ const nowMs = (): number => performance.now();
 const nowS = (): number => performance.now() / 1000;
 
 /** Builds everything and starts nothing. */
-export function buildCore({ config, log, metrics, secrets, secret, identity, instance }: CoreContext): Core {
+export function buildCore({
+  config,
+  log,
+  metrics,
+  secrets,
+  secret,
+  identity,
+  instance,
+  replica,
+}: CoreContext): Core {
   const changes = new Changes();
   const updates = new Updates();
   const admission = new Admission(config.limits.callsInFlightMax, metrics);
@@ -63,6 +74,9 @@ export function buildCore({ config, log, metrics, secrets, secret, identity, ins
       identity,
       log,
       instance,
+      parkSeal: createSeal(secret, 'park', randomBytes),
+      replica,
+      randomText: () => randomBytes(12).toString('base64url'),
       ...reports,
       mask: secrets.mask,
       now: nowMs,

@@ -66,6 +66,7 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }:
           );
       },
       down: (upstream, error, restart) => {
+        sinks.get(upstream.name)?.close();
         metrics.upstreamUp(upstream.name, 'unknown', upstream.transport, false);
         if (upstream.transport === 'stdio') {
           metrics.childUp(upstream.name, false);

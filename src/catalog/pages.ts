@@ -2,7 +2,7 @@
 import { own, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf, type Member, readArray, readObject, type ScanOptions } from '../protocol/json.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
-import type { Asked } from '../upstream/exchange.ts';
+import type { Asked } from '../upstream/ask-exchange.ts';
 
 /** A whole list as its upstream told it; the hints are the least of all pages, absent where the upstream gave none. */
 export interface RawList {
@@ -60,21 +60,25 @@ interface Hints {
   readonly scope: 'public' | 'private' | undefined;
 }
 
-/** The least of two hints: the shorter freshness, and private where either is. */
-const leastHints = (a: Hints, b: Hints): Hints => ({
-  ttlMs: a.ttlMs === undefined || b.ttlMs === undefined ? (a.ttlMs ?? b.ttlMs) : Math.min(a.ttlMs, b.ttlMs),
-  scope: a.scope === 'private' || b.scope === 'private' ? 'private' : (b.scope ?? a.scope),
-});
+/** The least of two hints: the shorter freshness, private where either is; what a page leaves out it might have denied. */
+function leastHints(a: Hints, b: Hints): Hints {
+  const isSilent = a.scope === undefined || b.scope === undefined;
+  const isPrivate = a.scope === 'private' || b.scope === 'private';
+  return {
+    ttlMs: a.ttlMs === undefined || b.ttlMs === undefined ? undefined : Math.min(a.ttlMs, b.ttlMs),
+    scope: isPrivate ? 'private' : isSilent ? undefined : 'public',
+  };
+}
 
 /** Follows `nextCursor` until it is absent (an empty string is a cursor); one that comes again is an error. */
 export async function fetchList(kind: ListKind, ask: Ask, limits: PageLimits): Promise<RawList> {
   const items: Buffer[] = [];
   const seen = new Set<string>();
-  let hints: Hints = { ttlMs: undefined, scope: undefined };
+  let hints: Hints | undefined;
   let cursor: string | undefined;
   for (let pages = 1; ; pages++) {
     const page = readPage(await ask(cursor === undefined ? {} : { cursor }), kind, limits.scan);
-    hints = leastHints(hints, page);
+    hints = leastHints(hints ?? page, page);
     for (const item of page.items) {
       if (items.length >= limits.itemsMax)
         return { ...hints, items, cut: `more than ${limits.itemsMax} items (limits.listItems)` };

@@ -6,6 +6,8 @@ import type { Shelf } from './shelf.ts';
 /** A fetch that is under way. */
 export interface Fetch {
   readonly startedMs: number;
+  /** How often the list had been evicted when it began. */
+  readonly evictions: number;
   readonly done: Promise<void>;
 }
 
@@ -17,6 +19,8 @@ const keyOf = (upstream: string, kind: ListKind): string => `${kind}\n${upstream
 export class ShelfStore {
   readonly #shelves: LRUCache<string, Shelf>;
   readonly #fetches = new Map<string, Fetch>();
+  /** Those that begin when the one under way is over. */
+  readonly #next = new Map<string, Fetch>();
   /** Counts evictions, so that a fetch that began before one is not taken for fresh. */
   readonly #evictions = new Map<string, number>();
   readonly #retryAtMs = new Map<string, number>();
@@ -69,15 +73,29 @@ export class ShelfStore {
     this.#retryAtMs.set(keyOf(upstream, kind), retryAtMs);
   }
 
-  /** The fetch under way for this list, begun by `run` where there is none. */
+  /** The fetch under way for this list, begun by `run` where there is none; one that an eviction overtook is waited for, and followed by another. */
   single(upstream: string, kind: ListKind, nowMs: number, run: () => Promise<void>): Fetch {
     const key = keyOf(upstream, kind);
+    const evictions = this.evictions(upstream, kind);
     const known = this.#fetches.get(key);
-    if (known !== undefined) return known;
+    if (known?.evictions === evictions) return known;
+    if (known !== undefined) return this.#next.get(key) ?? this.#follow(known, upstream, kind, nowMs, run);
     const done = run().finally(() => this.#fetches.delete(key));
-    const fetch = { startedMs: nowMs, done };
+    const fetch = { startedMs: nowMs, evictions, done };
     this.#fetches.set(key, fetch);
     return fetch;
+  }
+
+  /** All who ask before it begins wait for the same one, from the moment that the first of them asked. */
+  #follow(known: Fetch, upstream: string, kind: ListKind, nowMs: number, run: () => Promise<void>): Fetch {
+    const key = keyOf(upstream, kind);
+    const done = known.done.then(() => {
+      this.#next.delete(key);
+      return this.single(upstream, kind, nowMs, run).done;
+    });
+    const next = { startedMs: nowMs, evictions: known.evictions, done };
+    this.#next.set(key, next);
+    return next;
   }
 
   isFetching(upstream: string, kind: ListKind): boolean {

@@ -59,13 +59,13 @@ const limits = z.strictObject({
   ),
   result: documented(
     size().prefault('64MiB'),
-    'The longest answer that has to be held whole: a line of a child, an event of a stream, a page of a list.',
+    'The longest answer of an upstream: a line of a child, an event of a stream, a body, a page of a list.',
   ),
   callsInFlight: documented(count().default(10_000), 'How many calls may be unanswered at once.'),
   listenStreams: documented(count().default(20_000), 'How many listen streams may be open at once.'),
   pages: documented(count().default(100), "How many pages of one upstream's list are followed."),
   listItems: documented(count().default(10_000), "How many items of one upstream's list are kept."),
-  nesting: documented(count(8, 10_000).default(128), 'How deep the JSON of a message may be nested.'),
+  nesting: documented(count(8, 1_000).default(128), 'How deep the JSON of a message may be nested.'),
   sseBuffer: documented(
     size().prefault('4MiB'),
     'How many bytes may wait for one slow client before its stream is dropped.',

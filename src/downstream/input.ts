@@ -20,6 +20,9 @@ export interface Asker {
 const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** How long a person may think. */
+const answerMs = 600_000;
+
 const undeclared = (what: string): RpcError =>
   new RpcError(own.notAsked, `The server asks for ${what}, which this client did not declare`);
 
@@ -54,6 +57,11 @@ async function askOne(request: Json, asker: Asker): Promise<ClientAnswer> {
   const params = paramsFor(method, isRecord(request['params']) ? request['params'] : {}, asker);
   const id = asker.questionId();
   const question = asker.live.expect(id);
+  const timer = setTimeout(
+    () =>
+      question.drop(new RpcError(own.notAsked, `The client did not answer ${method} within ${answerMs} ms`)),
+    answerMs,
+  );
   asker.onAbort((cause) => {
     asker.send(
       Buffer.from(
@@ -63,7 +71,7 @@ async function askOne(request: Json, asker: Asker): Promise<ClientAnswer> {
     question.drop(cause);
   });
   asker.send(Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
-  return question.answer;
+  return question.answer.finally(() => clearTimeout(timer));
 }
 
 /** The answers to all questions of one round, under their keys; rejects with an RpcError where the client refuses one. */

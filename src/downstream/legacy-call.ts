@@ -17,6 +17,8 @@ export interface RoundsContext {
   notify(message: Buffer): void;
   /** How to ask the client; undefined where it can't be asked. */
   asker(call: Call): Asker;
+  /** The call failed by a fault of the gateway. */
+  fault(error: Error): void;
   /** The call of this round begins; the one before is over. */
   began(call: Call): void;
 }
@@ -40,6 +42,7 @@ export async function runLegacyCall(request: RequestMessage, context: RoundsCont
     return await rounds(request, context);
   } catch (error) {
     const known = asRpcError(error);
+    if (known !== error) context.fault(error as Error);
     // A client that was asked back sees a tool that failed, not a broken protocol.
     if (known.code === own.notAsked && request.method === 'tools/call')
       return { kind: 'message', message: toolFailure(id, known) };

@@ -253,6 +253,11 @@ export class LegacyEdge {
       version: session.facts.version,
       scan,
       notify: (message) => answer.send(message),
+      fault: (error) =>
+        this.#options.log.error(
+          { err: error, method: request.method },
+          'a call failed by a fault of the gateway',
+        ),
       asker: (call) => this.#asker(session, live, call, answer),
       began: (call) => {
         forget();

@@ -32,7 +32,7 @@ export class LiveSession {
     this.#forget = forget;
   }
 
-  /** Notes a call under the client's id, as JSON; refused where there are too many or the id is in use. */
+  /** Notes a call under the client's id, as JSON; of two with one id the later one can be cancelled. Refused where there are too many. */
   addCall(id: string, call: Call): void {
     if (this.#calls.size >= callsMax)
       throw new RpcError(own.overLimit, `This session has ${callsMax} calls in flight already`);
@@ -46,7 +46,7 @@ export class LiveSession {
 
   /** Cancels a call and the question that it waits for. */
   cancel(id: string, reason: string): void {
-    this.#calls.get(id)?.signal.abort(new RpcError(own.upstreamLost, reason));
+    this.#calls.get(id)?.signal.abort(new RpcError(own.cancelled, reason));
   }
 
   /** Waits for the client's answer to a question that was sent under this id. */
@@ -133,7 +133,7 @@ export class LiveSession {
 
   end(): void {
     this.#ended = true;
-    const gone = new RpcError(own.upstreamLost, 'The session was ended');
+    const gone = new RpcError(own.cancelled, 'The session was ended');
     for (const call of this.#calls.values()) call.signal.abort(gone);
     for (const question of this.#questions.values()) question.fail(gone);
     for (const stream of this.#streams.values()) stream.close();

@@ -47,7 +47,7 @@ export function receive(
   const responder = new Responder(res, {
     silenceMs: options.silenceMs,
     bufferBytesMax: options.bufferBytesMax,
-    gone: () => call?.signal.abort(new RpcError(own.upstreamLost, 'The client closed the connection')),
+    gone: () => call?.signal.abort(new RpcError(own.cancelled, 'The client closed the connection')),
     slow: () => options.metrics.limitHit('sseBuffer'),
   });
   switch (inbound.kind) {

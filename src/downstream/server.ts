@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Address } from '../config/address.ts';
 import { type Health, healthz, readyz } from '../observe/health.ts';
+import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Secrets } from '../observe/secrets.ts';
 import type { Caller } from '../protocol/call.ts';
@@ -17,6 +18,7 @@ export interface DownstreamOptions {
   readonly bodyBytesMax: number;
   readonly edges: Edges;
   readonly metrics: Metrics;
+  readonly log: Log;
   readonly health: Health;
   readonly secrets: Secrets;
 }
@@ -34,6 +36,8 @@ const keepAliveMs = 75_000;
 const headersMs = 30_000;
 const requestMs = 120_000;
 const headerBytesMax = 32_768;
+/** More connections than this are closed at once. */
+const connectionsMax = 30_000;
 /** A body over the limit is read and thrown away for so long, so that the client gets to read why. */
 const discardMs = 5_000;
 
@@ -107,7 +111,7 @@ function beside(
   return true;
 }
 
-function listen(server: Server, address: Address): Promise<AddressInfo> {
+function listen(server: Server, address: Address, later: (error: Error) => void): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const where = `${address.host}:${address.port}`;
@@ -119,7 +123,11 @@ function listen(server: Server, address: Address): Promise<AddressInfo> {
         }),
       );
     });
-    server.listen(address.port, address.host, () => resolve(server.address() as AddressInfo));
+    server.listen(address.port, address.host, () => {
+      server.removeAllListeners('error');
+      server.on('error', later);
+      resolve(server.address() as AddressInfo);
+    });
   });
 }
 
@@ -144,7 +152,10 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
       else refuse(res, 404, `Nothing here; the endpoint is ${path}`);
     },
   );
-  const { address, family, port } = await listen(server, options.address);
+  const { address, family, port } = await listen(server, options.address, (error) =>
+    options.log.error({ err: error }, 'the listener failed'),
+  );
+  server.maxConnections = connectionsMax;
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
     endpoint: `http://${host}:${port}${path}`,

@@ -36,7 +36,7 @@ export function subscribe(context: SubscriptionContext): Promise<void> {
     scan,
   );
   return new Promise((resolve, reject) => {
-    const end = (): void => call.signal.abort(new RpcError(own.upstreamLost, 'The subscription was ended'));
+    const end = (): void => call.signal.abort(new RpcError(own.cancelled, 'The subscription was ended'));
     const call = new Call(request, caller, undefined, (message) => {
       const notice = JSON.parse(message.toString('utf8')) as Notice;
       if (notice.method === 'notifications/resources/updated') live.tell(updated(String(notice.params?.uri)));

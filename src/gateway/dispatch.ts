@@ -157,7 +157,7 @@ async function forward(
     options.metrics.clientOperation(
       upstream.name,
       call.request.method,
-      call.known?.tool,
+      call.known?.tool === undefined ? undefined : found.localKey,
       error,
       transport === 'stdio' ? 'pipe' : 'tcp',
       profile.dialect.era,

@@ -38,11 +38,12 @@ export const measured =
 export const errorType = (outcome: Outcome): string | undefined =>
   outcome.kind === 'ok' ? undefined : outcome.error;
 
-/** Refuses calls while too many are in flight, or when the gateway is stopping. */
+/** Refuses calls while too many are in flight, or when the gateway is stopping; listen streams have a limit of their own. */
 export const admitted =
   (admission: { admit(): Error | undefined; leave(): void }): Layer =>
   (inner) =>
   async (call) => {
+    if (call.request.method === 'subscriptions/listen') return inner(call);
     const refusal = admission.admit();
     if (refusal !== undefined) throw refusal;
     try {

@@ -69,7 +69,7 @@ export class Call {
   /** Mcp-Param-* headers as they came: name in lower case, value still encoded; undefined where the client's transport has none. */
   readonly paramHeaders: ReadonlyMap<string, string> | undefined;
   readonly signal = new CallSignal();
-  /** Called with each notification of this call, before it is handed on: what renews a deadline. */
+  /** Called when the upstream reports progress: what renews a deadline. */
   onProgress: (() => void) | undefined;
   /** The public name of the tool or prompt, once it is known to exist: what metrics may use as a label. */
   known: { readonly tool?: string; readonly prompt?: string; readonly output?: Output } | undefined;
@@ -89,7 +89,6 @@ export class Call {
 
   /** Hands the caller a notification that belongs to this call: one whole JSON-RPC message. */
   notify(message: Buffer): void {
-    this.onProgress?.();
     this.#deliver(message);
   }
 }

@@ -16,6 +16,8 @@ export const code = {
 export const own = {
   /** A limit of the gateway was reached; nothing was sent to the upstream. */
   overLimit: 4290,
+  /** The caller went away or took the call back; nobody reads this. */
+  cancelled: 4990,
   /** The upstream answered with something that is no JSON-RPC answer. */
   upstreamBroken: 5020,
   /** The upstream went away in the middle of the call: it may or may not have run. */

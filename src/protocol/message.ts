@@ -91,7 +91,9 @@ const faultText: Record<JsonFault['kind'], (message: string) => InboundMessage> 
 /** An integer or a string, as MCP wants ids; the bytes may be echoed as they are. */
 function isId(b: Buffer, member: Member): boolean {
   const first = b[member.start];
-  return first === 0x22 || first === 0x2d || (first !== undefined && first >= 0x30 && first <= 0x39);
+  if (first === 0x22) return true;
+  const isNumber = first === 0x2d || (first !== undefined && first >= 0x30 && first <= 0x39);
+  return isNumber && Number.isInteger(Number(b.toString('latin1', member.start, member.end)));
 }
 
 const slice = (b: Buffer, member: Member): Buffer => b.subarray(member.start, member.end);

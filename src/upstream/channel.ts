@@ -72,6 +72,8 @@ export interface Channel {
     headers: readonly string[],
     events: { open(): void; message(data: Buffer): void; closed(cause: Error | undefined): void },
   ): () => void;
+  /** Whether the server gave a session, where the transport has such. */
+  hasSession?(): boolean;
   /** Forgets an exchange: what still arrives for it is dropped. On HTTP its stream is closed too. */
   cancel(id: number): void;
   /** Ends it and all that it started; open exchanges fail with reason `closed`. Safe to call twice. */

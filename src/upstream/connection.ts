@@ -1,16 +1,19 @@
-/** One negotiated connection to an upstream: sends calls and the gateway's own requests, and sorts what comes back. */
-import type { UpstreamMessage } from '../protocol/answer.ts';
-import { numericId, scanUpstream } from '../protocol/answer.ts';
+/** One negotiated connection to an upstream: sends calls and the gateway's own requests, and keeps what is open. */
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
-import { find, jsonOf, type Members, type ScanOptions, textOf } from '../protocol/json.ts';
-import { metaKey } from '../protocol/message.ts';
+import { find, type ScanOptions, textOf } from '../protocol/json.ts';
+import { metaKey, paramOf } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
-import { onOneLine, splice } from '../protocol/splice.ts';
+import { onOneLine } from '../protocol/splice.ts';
+import { AskExchange, type Asked } from './ask-exchange.ts';
 import { type Channel, ChannelError } from './channel.ts';
 import type { Dialect } from './dialect.ts';
-import { AskExchange, type Asked, CallExchange, type ExchangeContext } from './exchange.ts';
-import type { Target } from './outgoing.ts';
+import { CallExchange, type Waiter } from './exchange.ts';
+import type { ExchangeContext } from './exchange-context.ts';
+import { logLevels, sortMessage } from './inbox.ts';
+import { noTarget, type Target } from './outgoing.ts';
+import { type ParkedCalls, Questions } from './questions.ts';
+import { SessionLost } from './session-lost.ts';
 import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
 
 /** What `server/discover` or `initialize` told. */
@@ -28,26 +31,28 @@ export interface ConnectionEvents {
   failed(error: Error): void;
   /** A message that can't be used: counted. */
   dropped(kind: string): void;
+  /** Something that the server asks was refused without asking anybody. */
+  refused(method: string, why: string): void;
+  /** The server has forgotten its session: opens a new one, once for all who ask. */
+  recover(): Promise<void>;
 }
 
 export interface ConnectionOptions {
   readonly upstream: string;
   readonly scan: ScanOptions;
   readonly resultBytesMax: number;
+  readonly roots: readonly string[];
+  readonly parks: ParkedCalls;
   readonly events: ConnectionEvents;
 }
 
 /** Fixed width, so that the same request has the same length whichever id it gets. */
 const firstId = 1_000_000_000;
 const lastId = 9_999_999_999;
-
-const changedKinds: Readonly<Record<string, readonly ListKind[]>> = {
-  'notifications/tools/list_changed': ['tools'],
-  'notifications/prompts/list_changed': ['prompts'],
-  'notifications/resources/list_changed': ['resources', 'templates'],
-};
-
-const levels = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+/** So long a cancelled call may still have something to say. */
+const cancelledMs = 60_000;
+const cancelledMax = 1_000;
+const levelTimeoutMs = 10_000;
 
 /** A server without a GET stream says so with a 4xx (2025-11-25: 405). */
 const isRefusal = (cause: Error | undefined): boolean =>
@@ -60,20 +65,32 @@ export class Connection {
   readonly channel: Channel;
   readonly #options: ConnectionOptions;
   readonly #context: ExchangeContext;
+  readonly #questions: Questions;
   readonly #calls = new Map<number, CallExchange>();
+  /** Cancelled calls count as unanswered, since what they still say must not be taken for another's. */
+  readonly #cancelled = new Map<number, NodeJS.Timeout>();
   readonly #watches = new Map<number, { opened(): void; ended(): void }>();
   #nextId = firstId;
+  #level = logLevels.length;
   #dialect: Dialect;
 
   constructor(channel: Channel, dialect: Dialect, options: ConnectionOptions) {
     this.channel = channel;
     this.#dialect = dialect;
     this.#options = options;
+    this.#questions = new Questions({
+      parks: options.parks,
+      roots: options.roots,
+      answer: (body) => void channel.post(Buffer.from(body), this.#ownHeaders('')),
+      cancel: (id) => this.#cancel(id),
+      refused: (method, why) => options.events.refused(method, why),
+    });
     this.#context = {
       upstream: options.upstream,
       scan: options.scan,
       resultBytesMax: options.resultBytesMax,
-      message: (bytes, call) => this.receive(bytes, call),
+      message: (bytes, exchange) => this.receive(bytes, exchange),
+      isSessionLost: (error) => this.#isSessionLost(error),
       over: (id, failure) => {
         this.#calls.delete(id);
         if (failure !== undefined) options.events.failed(failure);
@@ -84,6 +101,7 @@ export class Connection {
   /** The era is known only after the first exchange. */
   speak(dialect: Dialect): void {
     this.#dialect = dialect;
+    this.#level = logLevels.length;
   }
 
   get dialect(): Dialect {
@@ -96,42 +114,23 @@ export class Connection {
 
   /** Sends one caller's call under the upstream's own name; rejects with an RpcError. An abort of the call cancels it here too. */
   send(call: Call, target: Target): Promise<Reply> {
-    const id = this.#takeId();
-    const { method } = call.request;
-    const spliced = this.#dialect.body(call, id, target);
-    // A line ends at a line end, so what stood between two of them would be a message of its own to a child.
-    const body = this.channel.transport === 'stdio' ? onOneLine(spliced) : spliced;
-    const headers = this.#dialect.headers(method, target);
-    return new Promise((resolve, reject) => {
-      const exchange = new CallExchange(call, id, this.#context, resolve, reject);
-      this.#calls.set(id, exchange);
-      call.signal.listen((cause) => {
-        this.#cancel(id);
-        exchange.fail(cause);
-      });
-      if (this.#calls.has(id)) this.channel.send({ id, method, body, headers }, exchange);
-    });
+    // Given up while it waited for its turn: nothing is sent, so that there is nothing to cancel either.
+    if (call.signal.cause !== undefined) return Promise.reject(call.signal.cause);
+    if (this.#dialect.era === 'modern') return this.#sendOnce(call, target);
+    const state = textOf(call.request.bytes, paramOf(call.request, 'requestState'));
+    if (state !== undefined) return this.#resume(state, call);
+    return this.#levelled(call).then(() => this.#sendLegacy(call, target));
   }
 
-  /** Sends a request of the gateway's own and waits at most `timeoutMs`. */
-  ask(method: string, params: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<Asked> {
-    const id = this.#takeId();
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        if (method === 'initialize') this.channel.cancel(id);
-        else this.#cancel(id);
-        exchange.fail(this.#timeout(method, timeoutMs));
-      }, timeoutMs);
-      const settled =
-        <T>(settle: (value: T) => void) =>
-        (value: T): void => {
-          clearTimeout(timer);
-          settle(value);
-        };
-      const exchange = new AskExchange(id, this.#context, settled(resolve), settled(reject));
-      const body = this.#dialect.own(id, method, params);
-      this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
-    });
+  /** Sends a request of the gateway's own and waits at most `timeoutMs`; a session that the server forgot is opened again first. */
+  async ask(method: string, params: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<Asked> {
+    try {
+      return await this.#askOnce(method, params, timeoutMs);
+    } catch (error) {
+      if (!(error instanceof SessionLost) || method === 'initialize') throw error;
+      await this.#options.events.recover();
+      return this.#askOnce(method, params, timeoutMs);
+    }
   }
 
   /** Keeps a stream of changed lists open, in the way of the era; the returned function ends it. */
@@ -152,29 +151,107 @@ export class Connection {
     return this.channel.post(Buffer.from(JSON.stringify(body)), this.#ownHeaders(method));
   }
 
-  /** A message that came on the channel itself, or on the stream of `call`. */
-  receive(bytes: Buffer, call: Call | undefined): void {
-    const message = scanUpstream(bytes, this.#options.scan);
-    switch (message.kind) {
-      case 'request':
-        this.#answer(message);
-        return;
-      case 'notification':
-        this.#notification(message, call);
-        return;
-      case 'result':
-      case 'error':
-      case 'noise':
-        this.#options.events.dropped(message.kind);
-        return;
-      default:
-        throw message satisfies never;
-    }
+  /** A message that came on the channel itself, or on the stream of an exchange. */
+  receive(bytes: Buffer, exchange: CallExchange | undefined): void {
+    const { scan, events } = this.#options;
+    sortMessage(bytes, exchange, {
+      scan,
+      exchange: (id) => this.#calls.get(id),
+      onlyExchange: () => this.#onlyExchange(),
+      watch: (id) => this.#watches.get(id),
+      asked: (message, whose) => this.#questions.ask(message, whose),
+      listChanged: events.listChanged,
+      resourceUpdated: events.resourceUpdated,
+      dropped: events.dropped,
+    });
   }
 
   /** Ends the channel and all that hangs on it. */
   close(): Promise<void> {
+    for (const timer of this.#cancelled.values()) clearTimeout(timer);
+    this.#cancelled.clear();
     return this.channel.close();
+  }
+
+  #sendLegacy(call: Call, target: Target): Promise<Reply> {
+    return this.#sendOnce(call, target).catch(async (error: unknown) => {
+      if (!(error instanceof SessionLost)) throw error;
+      await this.#options.events.recover();
+      return this.#sendOnce(call, target);
+    });
+  }
+
+  #sendOnce(call: Call, target: Target): Promise<Reply> {
+    const id = this.#takeId();
+    const { method } = call.request;
+    const spliced = this.#dialect.body(call, id, target);
+    // A line ends at a line end, so what stood between two of them would be a message of its own to a child.
+    const body = this.channel.transport === 'stdio' ? onOneLine(spliced) : spliced;
+    const headers = this.#dialect.headers(method, target);
+    return new Promise((resolve, reject) => {
+      const exchange = new CallExchange(id, this.#context, { call, resolve, reject });
+      this.#calls.set(id, exchange);
+      this.#listenToAbort(call, exchange);
+      if (this.#calls.has(id)) this.channel.send({ id, method, body, headers }, exchange);
+    });
+  }
+
+  #resume(state: string, call: Call): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = { call, resolve, reject };
+      const exchange = this.#questions.resume(state, waiter);
+      if (this.#calls.has(exchange.id) && exchange.isWaiting) this.#listenToAbort(call, exchange);
+    });
+  }
+
+  #listenToAbort(call: Call, exchange: CallExchange): void {
+    call.signal.listen((cause) => {
+      this.#cancel(exchange.id);
+      exchange.fail(cause);
+    });
+  }
+
+  /** The level of a session is the most verbose that any call asked for; what each call gets is filtered. */
+  async #levelled(call: Call): Promise<void> {
+    const wanted = textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
+    const at = wanted === undefined ? -1 : logLevels.indexOf(wanted);
+    if (at < 0 || at >= this.#level) return;
+    this.#level = at;
+    await this.ask('logging/setLevel', { level: wanted }, levelTimeoutMs).catch(() => undefined);
+  }
+
+  #askOnce(method: string, params: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<Asked> {
+    const id = this.#takeId();
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        if (method === 'initialize') this.channel.cancel(id);
+        else this.#cancel(id);
+        exchange.fail(this.#timeout(method, timeoutMs));
+      }, timeoutMs);
+      const settled =
+        <T>(settle: (value: T) => void) =>
+        (value: T): void => {
+          clearTimeout(timer);
+          settle(value);
+        };
+      const exchange = new AskExchange(id, this.#context, settled(resolve), settled(reject));
+      const body = this.#dialect.own(id, method, params);
+      this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
+    });
+  }
+
+  #onlyExchange(): CallExchange | undefined {
+    if (this.#calls.size !== 1 || this.#cancelled.size > 0) return undefined;
+    const [only] = this.#calls.values();
+    return only;
+  }
+
+  /** 404 to a session id (2025-11-25, "Session Management"); some servers say 400 and name the session. */
+  #isSessionLost(error: Error): boolean {
+    if (this.#dialect.era !== 'legacy' || !this.channel.hasSession?.()) return false;
+    if (!(error instanceof ChannelError) || error.http === undefined) return false;
+    const { status, body } = error.http;
+    return status === 404 || (status === 400 && /session/i.test(body.toString('utf8')));
   }
 
   #listenStream(filter: Readonly<Record<string, unknown>>): WatchStream {
@@ -210,7 +287,7 @@ export class Connection {
   }
 
   #ownHeaders(method: string): readonly string[] {
-    return this.#dialect.headers(method, { member: undefined, name: undefined, paramHeaders: [] });
+    return this.#dialect.headers(method, noTarget);
   }
 
   #takeId(): number {
@@ -229,89 +306,11 @@ export class Connection {
   #cancel(id: number): void {
     this.channel.cancel(id);
     const body = this.#dialect.cancel(id, this.channel.transport);
-    if (body !== undefined) void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
-  }
-
-  /** Whatever a server asks is answered, so that it does not wait: a ping with a result, the rest with an error. */
-  #answer(message: UpstreamMessage & { kind: 'request' }): void {
-    const id = message.bytes.toString('utf8', message.id.start, message.id.end);
-    const answer =
-      message.method === 'ping'
-        ? `{"jsonrpc":"2.0","id":${id},"result":{}}`
-        : `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({
-            code: code.methodNotFound,
-            message: `The client did not declare what ${message.method} needs`,
-          })}}`;
-    void this.channel.post(Buffer.from(answer), this.#ownHeaders(message.method));
-  }
-
-  #notification(message: UpstreamMessage & { kind: 'notification' }, call: Call | undefined): void {
-    const kinds = Object.hasOwn(changedKinds, message.method) ? changedKinds[message.method] : undefined;
-    if (kinds !== undefined) {
-      this.#options.events.listChanged(kinds);
-      return;
-    }
-    switch (message.method) {
-      case 'notifications/progress':
-        this.#progress(message);
-        return;
-      case 'notifications/message':
-        this.#log(message, call);
-        return;
-      case 'notifications/resources/updated': {
-        const uri = textOf(message.bytes, find(message.params, 'uri'));
-        if (uri !== undefined) this.#options.events.resourceUpdated(uri);
-        return;
-      }
-      case 'notifications/subscriptions/acknowledged':
-        this.#watchOf(message, find(message.params, '_meta')?.members, metaKey.subscription)?.opened();
-        return;
-      case 'notifications/cancelled':
-        this.#watchOf(message, message.params, 'requestId')?.ended();
-        return;
-      default:
-        this.#options.events.dropped(message.method);
-    }
-  }
-
-  #watchOf(
-    message: UpstreamMessage & { kind: 'notification' },
-    members: Members | undefined,
-    key: string,
-  ): { opened(): void; ended(): void } | undefined {
-    const member = find(members, key);
-    const id = member === undefined ? undefined : numericId(message.bytes, member);
-    return id === undefined ? undefined : this.#watches.get(id);
-  }
-
-  /** The token says whose it is; the caller's own stands in its place, with its type. */
-  #progress(message: UpstreamMessage & { kind: 'notification' }): void {
-    const token = find(message.params, 'progressToken');
-    const id = token === undefined ? undefined : numericId(message.bytes, token);
-    const call = id === undefined ? undefined : this.#calls.get(id)?.call;
-    const own = find(call?.request.meta, metaKey.progressToken);
-    if (call === undefined || token === undefined || own === undefined) {
-      this.#options.events.dropped(message.method);
-      return;
-    }
-    const bytes = call.request.bytes.subarray(own.start, own.end);
-    call.notify(splice(message.bytes, [{ start: token.start, end: token.end, bytes }]));
-  }
-
-  /** Log lines reach a caller who asked for them, on the stream of its call; on a shared channel only where one call is open, never by guess. */
-  #log(message: UpstreamMessage & { kind: 'notification' }, onStream: Call | undefined): void {
-    const [only] = this.#calls.values();
-    const call = onStream ?? (this.#calls.size === 1 ? only?.call : undefined);
-    const wanted = call && textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
-    const level = jsonOf(message.bytes, find(message.params, 'level'));
-    if (
-      call === undefined ||
-      wanted === undefined ||
-      levels.indexOf(String(level)) < levels.indexOf(wanted)
-    ) {
-      this.#options.events.dropped(message.method);
-      return;
-    }
-    call.notify(message.bytes);
+    if (body === undefined) return;
+    void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
+    if (this.#cancelled.size >= cancelledMax) return;
+    const timer = setTimeout(() => this.#cancelled.delete(id), cancelledMs);
+    timer.unref();
+    this.#cancelled.set(id, timer);
   }
 }

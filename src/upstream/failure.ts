@@ -15,8 +15,13 @@ export function failureOf(error: Error, upstream: string): Error {
         options,
       );
     case 'closed':
-      return new RpcError(own.upstreamDown, `${server} was stopped: ${error.message}`, options);
     case 'lost':
+      if (!error.sent)
+        return new RpcError(
+          own.upstreamDown,
+          `${server} went away: ${error.message}; nothing was sent`,
+          options,
+        );
       return new RpcError(
         own.upstreamLost,
         `${server} went away during the call: ${error.message}; the call may or may not have run`,
@@ -31,6 +36,8 @@ export function failureOf(error: Error, upstream: string): Error {
   }
 }
 
-/** The reason label of the error counter. */
-export const reasonOf = (error: Error): string =>
-  error instanceof ChannelError ? error.reason : error instanceof RpcError ? String(error.code) : 'bug';
+/** The reason label of the error counter; undefined where the upstream is not to blame. */
+export function reasonOf(error: Error): string | undefined {
+  if (error instanceof ChannelError) return error.reason === 'closed' ? undefined : error.reason;
+  return error instanceof RpcError && error.code === own.upstreamTimeout ? 'timeout' : undefined;
+}

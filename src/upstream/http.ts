@@ -138,6 +138,10 @@ export class HttpChannel implements Channel {
     return this.#session;
   }
 
+  hasSession(): boolean {
+    return this.#session !== undefined;
+  }
+
   send(outgoing: Outgoing, exchange: Exchange): void {
     const { id, method, body } = outgoing;
     const isListen = method === 'subscriptions/listen';

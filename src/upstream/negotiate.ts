@@ -3,10 +3,10 @@ import { isLegacyVersion, legacyVersions, modernVersion } from '../protocol/era.
 import { code, own, RpcError } from '../protocol/errors.ts';
 import { jsonOf, type ScanOptions } from '../protocol/json.ts';
 import { metaKey } from '../protocol/message.ts';
+import type { Asked } from './ask-exchange.ts';
 import { ChannelError } from './channel.ts';
 import type { Connection, Profile } from './connection.ts';
 import { type Identity, legacyDialect } from './dialect.ts';
-import type { Asked } from './exchange.ts';
 
 const initializedMs = 2_000;
 
@@ -19,6 +19,9 @@ export interface NegotiateOptions {
   /** False where an earlier probe ended the child: such servers take nothing but `initialize` first. */
   readonly probe: boolean;
 }
+
+/** What some servers hide tools from clients without; each call is then answered for what its own caller can do. */
+const declared = { roots: {}, sampling: {}, elicitation: { form: {}, url: {} } };
 
 /** The child exited on the probe: it is legacy, and must be started again to hear `initialize` first. */
 export class ProbeEndedChild extends Error {
@@ -103,7 +106,7 @@ async function probe(connection: Connection, timeoutMs: number): Promise<Probed>
   }
 }
 
-async function initialize(
+export async function initialize(
   connection: Connection,
   options: NegotiateOptions,
   timeoutMs: number,
@@ -111,7 +114,7 @@ async function initialize(
   connection.speak(legacyDialect('2025-03-26', options.scan));
   const asked = await connection.ask(
     'initialize',
-    { protocolVersion: legacyVersions[0], capabilities: {}, clientInfo: options.identity },
+    { protocolVersion: legacyVersions[0], capabilities: declared, clientInfo: options.identity },
     timeoutMs,
   );
   const result = resultOf(asked);
@@ -159,6 +162,8 @@ async function negotiateStdio(connection: Connection, options: NegotiateOptions)
 export async function negotiate(connection: Connection, options: NegotiateOptions): Promise<Profile> {
   if (!options.probe) return initialize(connection, options, options.timeoutMs);
   if (connection.channel.transport === 'stdio') return negotiateStdio(connection, options);
+  const began = performance.now();
   const probed = await probe(connection, options.timeoutMs);
-  return probed.kind === 'modern' ? probed.profile : initialize(connection, options, options.timeoutMs);
+  if (probed.kind === 'modern') return probed.profile;
+  return initialize(connection, options, Math.max(1, options.timeoutMs - (performance.now() - began)));
 }

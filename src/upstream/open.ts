@@ -1,10 +1,12 @@
 /** From a server of the config to the upstream that speaks to it. */
+import type { Seal } from '../auth/seal.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import { routeOf } from '../protocol/answer.ts';
 import type { Channel, ChannelEvents } from './channel.ts';
 import type { Identity } from './dialect.ts';
 import { openHttp } from './http.ts';
+import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
 import { Upstream, type UpstreamEvents } from './upstream.ts';
 
@@ -16,6 +18,10 @@ export interface OpenOptions {
   stderr(upstream: string, chunk: Buffer): void;
   mask(text: string): string;
   readonly instance: string;
+  /** Seals the states of parked calls. */
+  readonly parkSeal: Seal;
+  readonly replica: string;
+  randomText(): string;
   readonly now: () => number;
   readonly random: () => number;
 }
@@ -23,12 +29,14 @@ export interface OpenOptions {
 /** What may wait in a pipe to a child that does not read. */
 const queueBytesMax = 64 * 1024 * 1024;
 const connectTimeoutMs = 10_000;
+/** Lists, probes and watches must not wait for a place among calls. */
+const ownExchangesMax = 64;
 
 function opener(server: ServerConfig, options: OpenOptions): (events: ChannelEvents) => Channel {
   const { target, name } = server;
   const { limits } = options.config;
   const { log } = options;
-  const exchangesMax = limits.callsInFlightMax;
+  const exchangesMax = limits.callsInFlightMax + ownExchangesMax;
   const scan = { strict: false, depthMax: limits.nestingMax };
   const route = (bytes: Buffer) => routeOf(bytes, scan);
   switch (target.kind) {
@@ -72,6 +80,14 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstre
     scan: { strict: false, depthMax: options.config.limits.nestingMax },
     resultBytesMax: options.config.limits.resultBytesMax,
     startTimeoutMs: server.startTimeoutMs,
+    roots: server.roots,
+    parks: new Parks({
+      upstream: server.name,
+      seal: options.parkSeal,
+      replica: options.replica,
+      random: options.randomText,
+      now: Date.now,
+    }),
     open: opener(server, options),
     events: options.events,
     log: options.log,

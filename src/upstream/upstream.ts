@@ -3,13 +3,14 @@
 import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
-import { type ListKind, lists } from '../protocol/methods.ts';
+import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import { type Backoff, exponentialBackoff } from './backoff.ts';
 import { type Channel, ChannelError, type ChannelEvents } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { reasonOf } from './failure.ts';
-import { negotiate, ProbeEndedChild } from './negotiate.ts';
+import { initialize, type NegotiateOptions, negotiate, ProbeEndedChild } from './negotiate.ts';
+import type { ParkedCalls } from './questions.ts';
 import { canWatch, ResourceWatch } from './resource-watch.ts';
 
 /** An upstream that answers. */
@@ -46,6 +47,8 @@ export interface UpstreamOptions {
   readonly scan: ScanOptions;
   readonly resultBytesMax: number;
   readonly startTimeoutMs: number;
+  readonly roots: readonly string[];
+  readonly parks: ParkedCalls;
   /** Opens the transport; must not throw. */
   open(events: ChannelEvents): Channel;
   readonly events: UpstreamEvents;
@@ -72,6 +75,7 @@ export class Upstream {
   #unwatch: (() => void) | undefined;
   #watching = false;
   #closing: Promise<void> = Promise.resolve();
+  #recovering: Promise<void> | undefined;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
@@ -162,22 +166,24 @@ export class Upstream {
       upstream: this.name,
       scan: this.#options.scan,
       resultBytesMax: this.#options.resultBytesMax,
+      roots: this.#options.roots,
+      parks: this.#options.parks,
       events: {
         listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
         resourceUpdated: (uri) => this.#options.events.resourceUpdated(this, uri),
         failed: (error) => this.#failed(connection, error),
+        refused: (method, why) =>
+          this.#options.log.warn(
+            { upstream: this.name, method },
+            `${this.name}: ${method} was refused: ${why}`,
+          ),
+        recover: () => this.#recover(connection),
         dropped: (kind) => this.#options.events.dropped(this.name, kind),
       },
     });
     this.#connection = connection;
     try {
-      const profile = await negotiate(connection, {
-        upstream: this.name,
-        identity: this.#options.identity,
-        scan: this.#options.scan,
-        timeoutMs: this.#options.startTimeoutMs,
-        probe: this.#probe,
-      });
+      const profile = await negotiate(connection, this.#negotiation());
       if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
@@ -204,8 +210,32 @@ export class Upstream {
     return this.#state.kind === 'stopped';
   }
 
+  /** A session that the server forgot is opened again, once for all whose requests met it. */
+  #recover(connection: Connection): Promise<void> {
+    this.#recovering ??= this.#reopen(connection).finally(() => {
+      this.#recovering = undefined;
+    });
+    return this.#recovering;
+  }
+
+  async #reopen(connection: Connection): Promise<void> {
+    const profile = await initialize(connection, this.#negotiation(), this.#options.startTimeoutMs);
+    if (this.live?.connection !== connection) return;
+    this.#options.log.info({ upstream: this.name }, `${this.name}: its session was lost and is open again`);
+    this.#unwatch?.();
+    this.#watch(connection, profile);
+    await this.resources.connected(connection, profile);
+    this.#options.events.mayHaveChanged(this, listKinds);
+  }
+
+  #negotiation(): NegotiateOptions {
+    const { identity, scan, startTimeoutMs } = this.#options;
+    return { upstream: this.name, identity, scan, timeoutMs: startTimeoutMs, probe: this.#probe };
+  }
+
   #failed(connection: Connection, error: Error): void {
-    this.#options.events.failed(this, reasonOf(error));
+    const reason = reasonOf(error);
+    if (reason !== undefined) this.#options.events.failed(this, reason);
     if (this.transport === 'stdio' || !(error instanceof ChannelError) || error.reason !== 'unreachable')
       return;
     if (this.live?.connection !== connection) return;

@@ -37,6 +37,7 @@ export function openOne(server: object, more: object = {}): Opened {
       up: () => told.push('up'),
       down: (_, error, restart) => told.push(`${restart ? 'lost' : 'down'}: ${error.message}`),
       listChanged: (_, kinds) => told.push(`changed ${names(kinds)}`),
+      resourceUpdated: (_, uri) => told.push(`updated ${uri}`),
       mayHaveChanged: (_, kinds) => told.push(`may have changed ${names(kinds)}`),
       failed: (_, reason) => told.push(`failed ${reason}`),
       dropped: (_, kind) => told.push(`dropped ${kind}`),

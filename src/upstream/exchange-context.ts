@@ -1,0 +1,25 @@
+/** What the two kinds of exchange share. */
+import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
+import type { ScanOptions } from '../protocol/json.ts';
+import { ChannelError } from './channel.ts';
+import type { CallExchange } from './exchange.ts';
+
+export interface ExchangeContext {
+  readonly upstream: string;
+  readonly scan: ScanOptions;
+  /** How long an answer may be that is read whole. */
+  readonly resultBytesMax: number;
+  /** A message of the server that came before the answer; `exchange` is whose stream it came on. */
+  message(bytes: Buffer, exchange: CallExchange | undefined): void;
+  /** Whether the failure says that the server has forgotten the session. */
+  isSessionLost(error: Error): boolean;
+  /** The exchange is over, however it ended. */
+  over(id: number, failure: Error | undefined): void;
+}
+
+/** An error status may carry a JSON-RPC error that was meant for this request. */
+export function inStatus(error: Error, scan: ScanOptions): UpstreamMessage | undefined {
+  if (!(error instanceof ChannelError) || error.http === undefined) return undefined;
+  const message = scanUpstream(error.http.body, scan);
+  return message.kind === 'error' ? message : undefined;
+}

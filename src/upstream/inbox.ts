@@ -1,0 +1,135 @@
+/** Sorts what an upstream sends beside its answers: to the call that it belongs to, to who watches, or nowhere. */
+import { numericId, scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
+import { find, jsonOf, type Members, type ScanOptions, textOf } from '../protocol/json.ts';
+import { metaKey } from '../protocol/message.ts';
+import type { ListKind } from '../protocol/methods.ts';
+import { splice } from '../protocol/splice.ts';
+import type { CallExchange } from './exchange.ts';
+
+export interface InboxOptions {
+  readonly scan: ScanOptions;
+  /** The open exchange with this id. */
+  exchange(id: number): CallExchange | undefined;
+  /** The one call that is unanswered; undefined where there is none, or more than one. */
+  onlyExchange(): CallExchange | undefined;
+  /** The listen with this id. */
+  watch(id: number): { opened(): void; ended(): void } | undefined;
+  asked(message: UpstreamMessage & { readonly kind: 'request' }, exchange: CallExchange | undefined): void;
+  listChanged(kinds: readonly ListKind[]): void;
+  resourceUpdated(uri: string): void;
+  dropped(kind: string): void;
+}
+
+type Notification = UpstreamMessage & { readonly kind: 'notification' };
+
+const changedKinds: Readonly<Record<string, readonly ListKind[]>> = {
+  'notifications/tools/list_changed': ['tools'],
+  'notifications/prompts/list_changed': ['prompts'],
+  'notifications/resources/list_changed': ['resources', 'templates'],
+};
+
+/** Least important first. */
+export const logLevels: readonly string[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+];
+
+/** Takes one message that came on the channel itself, or on the stream of `exchange`. */
+export function sortMessage(bytes: Buffer, exchange: CallExchange | undefined, options: InboxOptions): void {
+  const message = scanUpstream(bytes, options.scan);
+  switch (message.kind) {
+    case 'request':
+      options.asked(message, exchange ?? options.onlyExchange());
+      return;
+    case 'notification':
+      sortNotification(message, exchange, options);
+      return;
+    case 'result':
+    case 'error':
+    case 'noise':
+      options.dropped(message.kind);
+      return;
+    default:
+      throw message satisfies never;
+  }
+}
+
+function sortNotification(
+  message: Notification,
+  exchange: CallExchange | undefined,
+  options: InboxOptions,
+): void {
+  const kinds = Object.hasOwn(changedKinds, message.method) ? changedKinds[message.method] : undefined;
+  if (kinds !== undefined) {
+    options.listChanged(kinds);
+    return;
+  }
+  switch (message.method) {
+    case 'notifications/progress':
+      passProgress(message, options);
+      return;
+    case 'notifications/message':
+      passLog(message, exchange, options);
+      return;
+    case 'notifications/resources/updated': {
+      const uri = textOf(message.bytes, find(message.params, 'uri'));
+      if (uri !== undefined) options.resourceUpdated(uri);
+      return;
+    }
+    case 'notifications/subscriptions/acknowledged':
+      watchOf(message, find(message.params, '_meta')?.members, metaKey.subscription, options)?.opened();
+      return;
+    case 'notifications/cancelled':
+      watchOf(message, message.params, 'requestId', options)?.ended();
+      return;
+    default:
+      options.dropped(message.method);
+  }
+}
+
+function watchOf(
+  message: Notification,
+  members: Members | undefined,
+  key: string,
+  options: InboxOptions,
+): { opened(): void; ended(): void } | undefined {
+  const member = find(members, key);
+  const id = member === undefined ? undefined : numericId(message.bytes, member);
+  return id === undefined ? undefined : options.watch(id);
+}
+
+/** The token says whose it is; the caller's own stands in its place, with its type. */
+function passProgress(message: Notification, options: InboxOptions): void {
+  const token = find(message.params, 'progressToken');
+  const id = token === undefined ? undefined : numericId(message.bytes, token);
+  const exchange = id === undefined ? undefined : options.exchange(id);
+  const own = find(exchange?.call.request.meta, metaKey.progressToken);
+  if (exchange === undefined || token === undefined || own === undefined) {
+    options.dropped(message.method);
+    return;
+  }
+  const { call } = exchange;
+  const bytes = call.request.bytes.subarray(own.start, own.end);
+  call.onProgress?.();
+  if (exchange.isWaiting) call.notify(splice(message.bytes, [{ start: token.start, end: token.end, bytes }]));
+}
+
+/** Log lines reach a caller who asked for them, on the stream of its call; on a shared channel only where one call is open, never by guess. */
+function passLog(message: Notification, onStream: CallExchange | undefined, options: InboxOptions): void {
+  const exchange = onStream ?? options.onlyExchange();
+  const call = exchange?.call;
+  const wanted = call && textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
+  const level = jsonOf(message.bytes, find(message.params, 'level'));
+  const isWanted = wanted !== undefined && logLevels.indexOf(String(level)) >= logLevels.indexOf(wanted);
+  if (call === undefined || !isWanted || exchange?.isWaiting !== true) {
+    options.dropped(message.method);
+    return;
+  }
+  call.notify(message.bytes);
+}

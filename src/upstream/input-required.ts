@@ -1,0 +1,55 @@
+/** Replies that ask the caller (Multi Round-Trip Requests). */
+import type { UpstreamError } from '../protocol/answer.ts';
+import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
+import { code, RpcError } from '../protocol/errors.ts';
+import { find, jsonOf } from '../protocol/json.ts';
+import { idOf, metaKey } from '../protocol/message.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What the caller of this request declared that it can do. */
+export function capabilitiesOf({ request }: Call): Json {
+  const declared = jsonOf(request.bytes, find(request.meta, metaKey.capabilities));
+  return isRecord(declared) ? declared : {};
+}
+
+/** The reply that asks the caller (Multi Round-Trip Requests, "InputRequiredResult"). */
+export function inputRequired(call: Call, requests: Json, state: string | undefined): Reply {
+  const result = {
+    resultType: 'input_required',
+    inputRequests: requests,
+    ...(state === undefined ? {} : { requestState: state }),
+  };
+  const id = idOf(call.request).toString('utf8');
+  return {
+    parts: [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`)],
+    outcome: okOutcome,
+    status: 200,
+  };
+}
+
+/** A caller that must be asked and did not say that it can be. */
+const missingCapability = (needed: Json): RpcError =>
+  new RpcError(code.missingCapability, 'This call needs a capability that the client did not declare', {
+    data: { requiredCapabilities: needed },
+    status: 400,
+  });
+
+/** The code by which a server of 2025-11-25 says that the user must visit a URL first. */
+export const urlRequired = -32042;
+
+/** Asks for each of the URLs that the server names; the retry is a fresh call, so there is no state. Throws an RpcError where the caller can't show URLs. */
+export function urlElicitation(call: Call, { data, message }: UpstreamError): Reply {
+  const elicitation = capabilitiesOf(call)['elicitation'];
+  if (!isRecord(elicitation) || elicitation['url'] === undefined)
+    throw missingCapability({ elicitation: { url: {} } });
+  const asked = isRecord(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
+  const requests = asked.filter(isRecord).map((one, i) => {
+    const { elicitationId: _, ...params } = one;
+    return [`url${i + 1}`, { method: 'elicitation/create', params: { message, ...params, mode: 'url' } }];
+  });
+  return inputRequired(call, Object.fromEntries(requests), undefined);
+}

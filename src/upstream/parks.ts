@@ -1,0 +1,112 @@
+/** Calls that wait for their callers to come back with answers: bounded, expiring, each state good for one retry. */
+import { createHash } from 'node:crypto';
+import type { Seal } from '../auth/seal.ts';
+import type { Call } from '../protocol/call.ts';
+import { code, own, RpcError } from '../protocol/errors.ts';
+import { jsonOf } from '../protocol/json.ts';
+import { paramOf } from '../protocol/message.ts';
+
+/** What is parked; its owner knows how to go on. */
+export interface Parkable {
+  /** Nobody came back in time. */
+  expire(): void;
+}
+
+export interface ParksOptions {
+  readonly upstream: string;
+  readonly seal: Seal;
+  readonly replica: string;
+  random(): string;
+  readonly now: () => number;
+}
+
+interface State {
+  readonly replica: string;
+  readonly upstream: string;
+  readonly key: string;
+  readonly caller: string;
+  readonly digest: string;
+  readonly expires: number;
+}
+
+const parkedMax = 1_000;
+const parkMs = 600_000;
+
+const isState = (value: unknown): value is State =>
+  typeof value === 'object' && value !== null && 'key' in value && 'digest' in value && 'caller' in value;
+
+/** The same text for the same JSON, however its members are ordered. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, item]) => [key, canonical(item)]);
+}
+
+/** Of what a retry must repeat: method, name or URI, and arguments. */
+function digestOf({ request }: Call): string {
+  const read = (key: string): unknown => canonical(jsonOf(request.bytes, paramOf(request, key)));
+  const what = [request.method, read('name'), read('uri'), read('arguments')];
+  return createHash('sha256').update(JSON.stringify(what)).digest('base64url');
+}
+
+const refused = (why: string): RpcError =>
+  new RpcError(
+    code.invalidParams,
+    `Invalid params: "requestState" ${why}; send the request again without it`,
+  );
+
+export class Parks<T extends Parkable> {
+  readonly #options: ParksOptions;
+  readonly #parked = new Map<string, { readonly item: T; readonly timer: NodeJS.Timeout }>();
+
+  constructor(options: ParksOptions) {
+    this.#options = options;
+  }
+
+  /** The `requestState` under which the call can be taken up again; throws an RpcError where too many wait. */
+  park(call: Call, item: T): string {
+    const { seal, replica, upstream, random, now } = this.#options;
+    if (this.#parked.size >= parkedMax)
+      throw new RpcError(
+        own.overLimit,
+        `server \`${upstream}\` has ${parkedMax} calls that wait for answers already`,
+      );
+    const key = random();
+    const timer = setTimeout(() => {
+      this.#parked.delete(key);
+      item.expire();
+    }, parkMs);
+    timer.unref();
+    this.#parked.set(key, { item, timer });
+    return seal.seal({
+      replica,
+      upstream,
+      key,
+      caller: call.caller.name,
+      digest: digestOf(call),
+      expires: now() + parkMs,
+    } satisfies State);
+  }
+
+  /** What a state stands for; throws an RpcError where it is not this caller's, for another request, or used before. */
+  take(state: string, call: Call): T {
+    const { seal, upstream, now } = this.#options;
+    const opened = seal.open(state);
+    if (!isState(opened) || opened.upstream !== upstream || opened.caller !== call.caller.name)
+      throw refused('is not one that this gateway gave you');
+    if (opened.digest !== digestOf(call)) throw refused('belongs to another request');
+    const parked = this.#parked.get(opened.key);
+    if (parked === undefined || now() >= opened.expires) throw refused('has expired or was used before');
+    this.#parked.delete(opened.key);
+    clearTimeout(parked.timer);
+    return parked.item;
+  }
+
+  /** Forgets all; what was parked is not told. */
+  clear(): void {
+    for (const { timer } of this.#parked.values()) clearTimeout(timer);
+    this.#parked.clear();
+  }
+}

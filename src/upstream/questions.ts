@@ -1,0 +1,182 @@
+/** What a legacy server asks in the middle of a call: put to the caller as `input_required`, answered when the retry comes. */
+import type { UpstreamMessage } from '../protocol/answer.ts';
+import type { Call } from '../protocol/call.ts';
+import { code, own } from '../protocol/errors.ts';
+import { jsonOf } from '../protocol/json.ts';
+import { paramOf } from '../protocol/message.ts';
+import type { CallExchange, Waiter } from './exchange.ts';
+import { capabilitiesOf, inputRequired } from './input-required.ts';
+import type { Parks } from './parks.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+type Asking = UpstreamMessage & { readonly kind: 'request' };
+
+/** One question of the server's, with its own id as written. */
+interface Question {
+  readonly id: string;
+  readonly method: string;
+  readonly params: Json;
+}
+
+/** A call that waits for its caller. */
+interface Parked {
+  readonly exchange: CallExchange;
+  readonly question: Question;
+  expire(): void;
+}
+
+export interface QuestionsOptions {
+  readonly parks: Parks<Parked>;
+  /** `file:` URIs that shared servers are told as roots. */
+  readonly roots: readonly string[];
+  /** Sends an answer to the server. */
+  answer(body: string): void;
+  /** Tells the server that a call is cancelled. */
+  cancel(id: number): void;
+  /** What is refused although nobody asked the caller, for the log. */
+  refused(method: string, why: string): void;
+}
+
+export type ParkedCalls = Parks<Parked>;
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const key = 'answer';
+
+/** Why this caller can't be asked, as the code for the server; undefined where it can. */
+function undeclared({ method, params }: Question, call: Call): number | undefined {
+  const declared = capabilitiesOf(call);
+  switch (method) {
+    case 'sampling/createMessage': {
+      const sampling = declared['sampling'];
+      if (!isRecord(sampling)) return code.methodNotFound;
+      return params['tools'] !== undefined && sampling['tools'] === undefined
+        ? code.invalidParams
+        : undefined;
+    }
+    case 'elicitation/create': {
+      const elicitation = declared['elicitation'];
+      if (!isRecord(elicitation)) return code.invalidParams;
+      const isPlain = elicitation['form'] === undefined && elicitation['url'] === undefined;
+      const mode = params['mode'] === 'url' ? 'url' : 'form';
+      return elicitation[mode] !== undefined || (isPlain && mode === 'form') ? undefined : code.invalidParams;
+    }
+    default:
+      return code.methodNotFound;
+  }
+}
+
+/** As 2026-07-28 asks it. */
+function modernParams({ method, params }: Question): Json {
+  if (method !== 'elicitation/create') return params;
+  const { elicitationId: _, ...rest } = params;
+  return { mode: 'form', ...rest };
+}
+
+export class Questions {
+  readonly #options: QuestionsOptions;
+  /** Further questions of a call, for its next rounds. */
+  readonly #queues = new WeakMap<CallExchange, Question[]>();
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers what the server asks, or puts it to the caller of `exchange`; undefined where nobody knows whose it is. */
+  ask(message: Asking, exchange: CallExchange | undefined): void {
+    const params = this.#paramsOf(message);
+    const id = message.bytes.toString('utf8', message.id.start, message.id.end);
+    const question: Question = { id, method: message.method, params };
+    switch (message.method) {
+      case 'ping':
+        this.#result(id, {});
+        return;
+      case 'roots/list':
+        this.#result(id, { roots: this.#options.roots.map((uri) => ({ uri })) });
+        return;
+      case 'elicitation/create':
+      case 'sampling/createMessage':
+        this.#put(question, exchange);
+        return;
+      default:
+        this.#error(question, code.methodNotFound, `The client does not know ${message.method}`);
+    }
+  }
+
+  /** Takes a call up again with its caller's answers; throws an RpcError where its state or its answers are no good. */
+  resume(state: string, waiter: Waiter): CallExchange {
+    const { exchange, question } = this.#options.parks.take(state, waiter.call);
+    const { request } = waiter.call;
+    const answers = jsonOf(request.bytes, paramOf(request, 'inputResponses'));
+    const answer = isRecord(answers) ? answers[key] : undefined;
+    exchange.resume(waiter);
+    if (isRecord(answer)) this.#result(question.id, answer);
+    else if (question.method === 'elicitation/create') this.#result(question.id, { action: 'cancel' });
+    else this.#error(question, code.invalidParams, 'The caller came back without an answer');
+    const next = this.#queues.get(exchange)?.shift();
+    if (next !== undefined) this.#put(next, exchange);
+    return exchange;
+  }
+
+  #paramsOf(message: Asking): Json {
+    const { bytes } = message;
+    const parsed: unknown = JSON.parse(bytes.toString('utf8'));
+    const params = isRecord(parsed) ? parsed['params'] : undefined;
+    return isRecord(params) ? params : {};
+  }
+
+  #put(question: Question, exchange: CallExchange | undefined): void {
+    if (exchange === undefined) {
+      this.#options.refused(question.method, 'it can not be tied to one call; isolation: caller would');
+      this.#error(question, code.methodNotFound, 'The gateway can not tell whose call this is about');
+      return;
+    }
+    const lacking = undeclared(question, exchange.call);
+    if (lacking !== undefined) {
+      this.#error(question, lacking, `The client did not declare what ${question.method} needs`);
+      return;
+    }
+    if (!exchange.isWaiting) {
+      const queue = this.#queues.get(exchange) ?? [];
+      queue.push(question);
+      this.#queues.set(exchange, queue);
+      return;
+    }
+    this.#park(question, exchange);
+  }
+
+  #park(question: Question, exchange: CallExchange): void {
+    const { call } = exchange;
+    let state: string;
+    try {
+      state = this.#options.parks.park(call, {
+        exchange,
+        question,
+        expire: () => {
+          if (question.method === 'elicitation/create') this.#result(question.id, { action: 'cancel' });
+          else this.#error(question, own.notAsked, 'The caller did not come back with an answer');
+          this.#options.cancel(exchange.id);
+          exchange.abandon();
+        },
+      });
+    } catch (error) {
+      this.#error(question, own.overLimit, 'Too many calls wait for answers');
+      exchange.fail(error as Error);
+      return;
+    }
+    exchange.park(
+      inputRequired(call, { [key]: { method: question.method, params: modernParams(question) } }, state),
+    );
+  }
+
+  #result(id: string, result: Json): void {
+    this.#options.answer(`{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`);
+  }
+
+  #error({ id }: Question, errorCode: number, message: string): void {
+    this.#options.answer(
+      `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: errorCode, message })}}`,
+    );
+  }
+}
