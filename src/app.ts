@@ -5,16 +5,18 @@ import { createSeal } from './auth/seal.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
+import { buildDoors } from './doors.ts';
 import type { Edges } from './downstream/edge.ts';
 import { LegacyEdge } from './downstream/legacy.ts';
 import { startDownstream } from './downstream/server.ts';
 import { Sessions } from './downstream/session.ts';
+import { Silence } from './downstream/silence.ts';
 import { supportedVersions } from './gateway/discover.ts';
+import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
-import { listKinds } from './protocol/methods.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
@@ -64,9 +66,11 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     ready: () => !core.admission.isStopping,
     upstreams: () => healthOf(config, core.catalog),
   };
+  const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
   const admin = await startAdmin({
     address: config.admin,
     hosts: config.hosts,
+    access: doors.access,
     metrics,
     log,
     health,
@@ -74,7 +78,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   });
   const downstream = await startDownstream({
     address: config.listen,
-    guard: { hosts: config.hosts, origins: config.origins },
+    ...doors.downstream,
     bodyBytesMax: config.limits.bodyBytesMax,
     health,
     secrets,
@@ -144,7 +148,11 @@ function buildEdges(
   });
   return {
     sessions,
-    edges: { scan: shared.scan, legacy, modern: { ...shared, supported: supportedVersions } },
+    edges: {
+      scan: shared.scan,
+      legacy,
+      modern: { ...shared, silence: new Silence(silenceMs), supported: supportedVersions },
+    },
   };
 }
 
@@ -159,11 +167,20 @@ async function settled({ upstreams, catalog }: Core): Promise<void> {
   await catalog.arrivals();
 }
 
-/** Starts every upstream without listening, and tells how each is. */
+/** How each server is, and what clients would see of all. */
+export interface Inspection {
+  readonly upstreams: readonly UpstreamHealth[];
+  readonly names: Names;
+  /** Whose the URI is that was asked for. */
+  readonly owner: UriOwner | undefined;
+}
+
+/** Starts every upstream without listening, looks at what it offers, and ends it. */
 export async function inspect(
   config: Config,
   { log, env, secrets }: AppContext,
-): Promise<readonly UpstreamHealth[]> {
+  uri?: string,
+): Promise<Inspection> {
   const version = packageVersion();
   const core = buildCore({
     config,
@@ -177,11 +194,12 @@ export async function inspect(
   });
   for (const upstream of core.upstreams) upstream.start();
   await settled(core);
-  for (const kind of listKinds) await core.catalog.list(kind);
-  const health = healthOf(config, core.catalog);
+  const names = await namesOf(config, core.catalog);
+  const owner = uri === undefined ? undefined : await ownerOf(uri, names, core.catalog);
+  const upstreams = healthOf(config, core.catalog);
   core.changes.stop();
   await Promise.all(core.upstreams.map((upstream) => upstream.stop()));
-  return health;
+  return { upstreams, names, owner };
 }
 
 /** What this gateway is called across restarts: the same config file, the same name. */

@@ -13,6 +13,7 @@ import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import { Deadlines } from './policy/deadline.ts';
 import { modernVersion } from './protocol/era.ts';
 import { upstreamEvents } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
@@ -115,7 +116,8 @@ export function buildCore({
     },
     listeners,
     metrics,
-    nowS,
+    deadlines: new Deadlines(nowMs),
+    nowMs,
     readyMs: config.lists.deadlineMs,
   });
   const handler = stack(terminal, measured(metrics, nowS, modernVersion), admitted(admission));

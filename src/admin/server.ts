@@ -9,6 +9,7 @@ import { type Health, type HealthAnswer, healthz, readyz } from '../observe/heal
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Secrets } from '../observe/secrets.ts';
+import type { Access, AdminAccess } from './access.ts';
 import { hostCheck } from './hosts.ts';
 import { statusPage, statusPolicy } from './status-page.ts';
 
@@ -16,6 +17,7 @@ export interface AdminOptions {
   readonly address: Address;
   /** Host names beside those of loopback that may stand in Host. */
   readonly hosts: readonly string[];
+  readonly access: AdminAccess;
   readonly metrics: Metrics;
   readonly health: Health;
   readonly secrets: Secrets;
@@ -63,19 +65,23 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   };
 }
 
-async function createApp({ hosts, metrics, health, secrets, log }: AdminOptions): Promise<Express> {
+async function createApp({ hosts, access, metrics, health, secrets, log }: AdminOptions): Promise<Express> {
   const { default: express } = await import('express');
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.use(plainHeaders);
-  const serve = (path: string, handler: RequestHandler) => app.route(path).get(handler).all(refuseMethod);
+  const serve = (path: string, ...handlers: RequestHandler[]) =>
+    app
+      .route(path)
+      .get(...handlers)
+      .all(refuseMethod);
 
   serve('/healthz', (_req, res) => answer(res, healthz()));
   serve('/readyz', (_req, res) => answer(res, readyz(health, secrets)));
   app.use(refuseHosts(hosts));
-  serve('/metrics', (req, res) => scrape(req, res, metrics));
-  serve('/', (_req, res) => {
+  serve('/metrics', allow(access.metrics), (req, res) => scrape(req, res, metrics));
+  serve('/', allow(access.status), (_req, res) => {
     res.setHeader('Content-Security-Policy', statusPolicy());
     res.type('html').send(statusPage(health, secrets));
   });
@@ -107,6 +113,18 @@ function refuseHosts(hosts: readonly string[]): RequestHandler {
         403,
         `Host ${JSON.stringify(host.slice(0, 100))} is not allowed: add its name to \`hosts\``,
       );
+  };
+}
+
+/** The same answer to whoever has no right token, whatever is wrong with the one that was sent. */
+function allow(isAllowed: Access): RequestHandler {
+  return (req, res, next) => {
+    if (isAllowed(req)) {
+      next();
+      return;
+    }
+    res.setHeader('WWW-Authenticate', 'Bearer realm="mcpyard"');
+    refuse(res, 401, 'A token is needed: send it as "Authorization: Bearer TOKEN"');
   };
 }
 

@@ -68,28 +68,31 @@ export class Catalog {
     });
   }
 
-  /** Whose a tool or prompt is; waits for upstreams that are still starting before it says unknown. */
+  /** Whose a tool or prompt is, as far as is known now. */
+  find(kind: 'tools' | 'prompts', name: string): Resolved | undefined {
+    return this.#lookUp(kind, name);
+  }
+
+  /** Whose a tool or prompt is; waits for what may still bring it before it says unknown. */
   async resolve(kind: 'tools' | 'prompts', name: string): Promise<Resolved> {
-    const known = this.#lookUp(kind, name);
-    if (known !== undefined) return known;
-    await this.#settled([kind]);
-    return this.#lookUp(kind, name) ?? { kind: 'unknown' };
+    const find = () => this.#lookUp(kind, name);
+    return find() ?? this.#search([kind], find);
   }
 
   /** Whose a resource is: the first that lists it, else the first whose template fits, else the only one with resources. */
   async resolveUri(uri: string): Promise<Resolved> {
-    const known = this.#lookUp('resources', uri);
-    if (known !== undefined) return known;
-    await this.#settled(['resources', 'templates']);
+    const listed = () => this.#lookUp('resources', uri);
     return (
-      this.#lookUp('resources', uri) ?? this.#byTemplate(uri) ?? this.#onlyOne(uri) ?? { kind: 'unknown' }
+      listed() ??
+      this.#search(['resources', 'templates'], () => listed() ?? this.#byTemplate(uri) ?? this.#onlyOne(uri))
     );
   }
 
   /** Whose a template is, by its own text. */
   async resolveTemplate(template: string): Promise<Resolved> {
-    await this.#settled(['templates']);
-    return this.#lookUp('templates', template) ?? this.resolveUri(template);
+    const find = () => this.#lookUp('templates', template);
+    const found = find() ?? (await this.#search(['templates'], find));
+    return found.kind === 'found' ? found : this.resolveUri(template);
   }
 
   /** An upstream came up: its lists are fetched, and what is new is announced. */
@@ -186,11 +189,21 @@ export class Catalog {
       : undefined;
   }
 
-  /** Waits for the lists of these kinds that were never seen, where their upstream may still come up. */
-  async #settled(kinds: readonly ListKind[]): Promise<void> {
+  /** Looks when each list was seen once, and again when each is fresh, since what is unknown may have come since. */
+  async #search(kinds: readonly ListKind[], find: () => Resolved | undefined): Promise<Resolved> {
+    await this.#settled(kinds, 'unseen');
+    const known = find();
+    if (known !== undefined) return known;
+    await this.#settled(kinds, 'stale');
+    return find() ?? { kind: 'unknown' };
+  }
+
+  async #settled(kinds: readonly ListKind[], which: 'unseen' | 'stale'): Promise<void> {
+    const isAwaited = (member: Member, kind: ListKind): boolean =>
+      which === 'stale' || this.#store.get(member.server.name, kind) === undefined;
     const waits = kinds.flatMap((kind) =>
       this.#options.members.flatMap((member) =>
-        this.#store.get(member.server.name, kind) === undefined ? (this.#refresh(member, kind) ?? []) : [],
+        isAwaited(member, kind) ? (this.#refresh(member, kind) ?? []) : [],
       ),
     );
     await Promise.all(waits);

@@ -8,14 +8,15 @@ import {
   type Members,
   readObject,
   type ScanOptions,
-  type Shape,
   skipSpace,
   textOf,
 } from '../protocol/json.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { type ParamHeader, paramHeadersOf } from '../protocol/param-headers.ts';
 import type { Output } from '../protocol/project.ts';
+import { shapeOf } from '../protocol/shape.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
+import type { Transport } from '../upstream/channel.ts';
 import { matchesGlob, publicName } from './names.ts';
 
 export interface Entry {
@@ -45,12 +46,12 @@ export interface EntryContext {
   readonly server: Pick<ServerConfig, 'name' | 'prefix' | 'tools'>;
   readonly nameLengthMax: number;
   readonly era: Era;
-  readonly transport: 'stdio' | 'streamable-http';
+  readonly transport: Transport;
   readonly scan: ScanOptions;
 }
 
 const leaf = null;
-const shape: Shape = {
+const shape = shapeOf({
   keys: {
     name: leaf,
     uri: leaf,
@@ -59,7 +60,7 @@ const shape: Shape = {
     outputSchema: { keys: { type: leaf } },
     execution: leaf,
   },
-};
+});
 
 const keyOf: Record<ListKind, 'name' | 'uri' | 'uriTemplate'> = {
   tools: 'name',

@@ -2,6 +2,7 @@
 import { own, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf, type Member, readArray, readObject, type ScanOptions } from '../protocol/json.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
+import { shapeOf } from '../protocol/shape.ts';
 import type { Asked } from '../upstream/ask-exchange.ts';
 
 /** A whole list as its upstream told it; the hints are the least of all pages, absent where the upstream gave none. */
@@ -31,7 +32,7 @@ interface Page {
 function readPage(asked: Asked, kind: ListKind, scan: ScanOptions): Page {
   const { bytes, result } = asked;
   const { key, method } = lists[kind];
-  const { members } = readObject(bytes, result.start, { keys: { [key]: null } }, scan);
+  const { members } = readObject(bytes, result.start, shapeOf({ keys: { [key]: null } }), scan);
   const list = find(members, key);
   if (list === undefined || bytes[list.start] !== 0x5b)
     throw new RpcError(own.upstreamBroken, `its answer to ${method} has no "${key}"`);

@@ -1,10 +1,12 @@
 /** `mcpyard check`: the config, then each server as it is: era, transport, tools, what is left out and why. */
 import { inspect } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import { noNames } from '../names.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
 import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type Command, plural, readConfig } from './command.ts';
+import { nameWarnings } from './name-warnings.ts';
 
 /** A server that is switched off is as it should be; one that lacks a value is not. */
 function verdictOf({ name, state }: UpstreamHealth, config: Config): 'ok' | 'off' | 'FAIL' {
@@ -46,16 +48,17 @@ export const check: Command = {
     if (config === undefined) return 2;
     const secrets = new Secrets(config.secrets);
     const log = createLog({ level: 'error', secrets });
-    const servers = flags.offline
-      ? offline(config)
+    const { upstreams: servers, names } = flags.offline
+      ? { upstreams: offline(config), names: noNames }
       : await inspect(config, { log, env: terminal.env, secrets });
+    const warnings = [...config.warnings, ...nameWarnings(names)];
     const ok = servers.every((server) => verdictOf(server, config) !== 'FAIL');
     if (flags.json) {
-      const { file, warnings } = config;
+      const { file } = config;
       terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, servers }))}\n`);
       return ok ? 0 : 1;
     }
-    for (const warning of config.warnings) terminal.err(`warning: ${warning}\n`);
+    for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
     terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
     for (const server of servers)
       for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);

@@ -20,6 +20,14 @@ export interface Flags {
   readonly offline: boolean;
   readonly markdown: boolean;
   readonly url: string | undefined;
+  readonly force: boolean;
+  readonly dryRun: boolean;
+  /** Each as it was typed: `NAME=VALUE`. */
+  readonly env: readonly string[];
+  /** Each as it was typed: `Name: value`. */
+  readonly header: readonly string[];
+  /** What stands behind `--`, where there is one and the command has a use for it. */
+  readonly rest: readonly string[] | undefined;
 }
 
 export interface Command {

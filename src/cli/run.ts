@@ -2,18 +2,38 @@
 import { parseArgs } from 'node:util';
 import { nearest } from '../config/nearest.ts';
 import { packageVersion } from '../version.ts';
+import { add, commandHint } from './add.ts';
 import { call } from './call.ts';
 import { check } from './check.ts';
 import type { Command, ExitCode, Flags, Terminal } from './command.ts';
+import { explain } from './explain.ts';
+import { importCommand } from './import.ts';
+import { remove } from './remove.ts';
 import { schema } from './schema.ts';
 import { serve } from './serve.ts';
 import { tools } from './tools.ts';
 
-const commands: Readonly<Record<string, Command>> = { serve, check, tools, call, schema };
+const commands: Readonly<Record<string, Command>> = {
+  serve,
+  check,
+  tools,
+  call,
+  explain,
+  import: importCommand,
+  add,
+  remove,
+  schema,
+};
+
+/** A longer usage has a line of its own. */
+const usageWidth = 42;
 
 function help(): string {
-  const width = Math.max(...Object.values(commands).map(({ usage }) => usage.length)) + 2;
-  const lines = Object.values(commands).map(({ usage, summary }) => `  ${usage.padEnd(width)}${summary}`);
+  const lines = Object.values(commands).map(({ usage, summary }) =>
+    usage.length + 2 > usageWidth
+      ? `  ${usage}\n  ${' '.repeat(usageWidth)}${summary}`
+      : `  ${usage.padEnd(usageWidth)}${summary}`,
+  );
   return [
     `mcpyard ${packageVersion()}: many MCP servers behind one endpoint`,
     '',
@@ -38,28 +58,52 @@ interface Parsed {
   readonly version: boolean;
 }
 
+const options = {
+  config: { type: 'string', short: 'c' },
+  json: { type: 'boolean', default: false },
+  offline: { type: 'boolean', default: false },
+  markdown: { type: 'boolean', default: false },
+  url: { type: 'string' },
+  force: { type: 'boolean', default: false },
+  'dry-run': { type: 'boolean', default: false },
+  env: { type: 'string', multiple: true },
+  header: { type: 'string', multiple: true },
+  help: { type: 'boolean', short: 'h', default: false },
+  version: { type: 'boolean', default: false },
+} as const;
+
 function parse(argv: readonly string[]): Parsed {
-  const { values, positionals } = parseArgs({
+  const { values, positionals, tokens } = parseArgs({
     args: [...argv],
     allowPositionals: true,
-    options: {
-      config: { type: 'string', short: 'c' },
-      json: { type: 'boolean', default: false },
-      offline: { type: 'boolean', default: false },
-      markdown: { type: 'boolean', default: false },
-      url: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-      version: { type: 'boolean', default: false },
-    },
+    tokens: true,
+    options,
   });
-  const { json, offline, markdown } = values;
+  const terminator = tokens.find(({ kind }) => kind === 'option-terminator')?.index;
+  const rest = terminator === undefined ? undefined : argv.slice(terminator + 1);
+  const { help, version, 'dry-run': dryRun, config, url, env = [], header = [], ...others } = values;
   return {
-    positionals,
-    flags: { config: values.config, json, offline, markdown, url: values.url },
-    help: values.help,
-    version: values.version,
+    positionals: positionals.slice(0, positionals.length - (rest?.length ?? 0)),
+    flags: { ...others, dryRun, config, url, env, header, rest },
+    help,
+    version,
   };
 }
+
+/** The options of commands, by the flag that each sets. */
+const optionOf = {
+  json: 'json',
+  offline: 'offline',
+  markdown: 'markdown',
+  url: 'url',
+  force: 'force',
+  dryRun: 'dry-run',
+  env: 'env',
+  header: 'header',
+} as const;
+
+const isGiven = (value: Flags[keyof Flags]): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
 
 /** What is wrong with how a command was typed, if anything. */
 function misuseOf(
@@ -68,11 +112,10 @@ function misuseOf(
   words: readonly string[],
   flags: Flags,
 ): string | undefined {
-  const given = (['json', 'offline', 'markdown', 'url'] as const).filter(
-    (flag) => flags[flag] !== undefined && flags[flag] !== false,
+  const strange = Object.entries(optionOf).find(
+    ([flag]) => isGiven(flags[flag as keyof typeof optionOf]) && !command.flags.some((own) => own === flag),
   );
-  const strange = given.find((flag) => !command.flags.includes(flag));
-  if (strange !== undefined) return `mcpyard ${name} has no option --${strange}`;
+  if (strange !== undefined) return `mcpyard ${name} has no option --${strange[1]}`;
   const extra = words[command.wordsMax];
   return extra === undefined
     ? undefined
@@ -91,7 +134,8 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
   try {
     parsed = parse(argv);
   } catch (error) {
-    terminal.err(`${error instanceof Error ? error.message : String(error)}\n${tryHelp}`);
+    const hint = argv[0] === 'add' && !argv.includes('--') ? `${commandHint}\n` : '';
+    terminal.err(`${error instanceof Error ? error.message : String(error)}\n${hint}${tryHelp}`);
     return 2;
   }
   if (parsed.help) {
@@ -102,12 +146,14 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
     terminal.out(`${packageVersion()}\n`);
     return 0;
   }
-  const [name = 'serve', ...args] = parsed.positionals;
+  const [name = 'serve', ...words] = parsed.positionals;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) {
     terminal.err(`${unknownCommand(name)}\n${tryHelp}`);
     return 2;
   }
+  // Where a command has no use for what stands behind `--`, that is words like any other.
+  const args = command.flags.includes('rest') ? words : [...words, ...(parsed.flags.rest ?? [])];
   const misuse = misuseOf(name, command, args, parsed.flags);
   if (misuse !== undefined) {
     terminal.err(`${misuse}\n${tryHelp}`);

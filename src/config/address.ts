@@ -39,6 +39,10 @@ export function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32));
 }
 
+/** Whether each server reads the path alike: no empty or dot segments, nothing encoded, no backslashes. */
+export const isPlainPath = (path: string): boolean =>
+  /^\/[\x21-\x7e]*$/.test(path) && !/[\\%?#]|\/\/|\/\.{1,2}(?:[/;]|$)/.test(path);
+
 /** A name as the Host header has it: lower case, no port, IPv6 in brackets. Undefined where it can't be one. */
 export function hostName(text: string): string | undefined {
   const name = text.toLowerCase();

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { splitCommand } from './command.ts';
 import type { Config, DisabledServer, HttpTarget, ServerConfig, StdioTarget } from './config.ts';
+import { authOf } from './doors.ts';
 import { fillText, type Sources } from './fill.ts';
 import type { Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
@@ -75,6 +76,7 @@ function serverOf(
     maxTimeoutMs: written['maxTimeout'] === undefined ? Math.max(timeout, maxTimeout) : maxTimeout,
     ...(idleTimeout === null ? {} : { idleTimeoutMs: idleTimeout }),
     passthrough: settings.passthrough,
+    passthroughHeaders: settings.passthroughHeaders,
     target: targetOf(settings, written, material),
   };
 }
@@ -94,7 +96,7 @@ const limitsOf = ({ limits }: Settings): Config['limits'] => ({
 /** The config of settings in which every server has a usable target. */
 export function buildConfig(settings: Settings, material: Material): Config {
   const directory = path.dirname(material.file);
-  const { publicUrl, stateDir, secret, drainTimeout } = settings;
+  const { publicUrl, stateDir, secret, drainTimeout, tls } = settings;
   const servers = material.order.flatMap((name) => {
     const server = settings.servers[name];
     return server?.enabled === true ? [serverOf(name, server, settings.names.separator, material)] : [];
@@ -106,6 +108,12 @@ export function buildConfig(settings: Settings, material: Material): Config {
     origins: settings.origins,
     ...(publicUrl === undefined ? {} : { publicUrl: publicUrl.href }),
     trustedProxies: settings.trustedProxies,
+    keys: settings.keys,
+    auth: authOf(settings),
+    ...(tls === undefined
+      ? {}
+      : { tls: { cert: path.resolve(directory, tls.cert), key: path.resolve(directory, tls.key) } }),
+    metrics: settings.metrics.token === undefined ? {} : { token: settings.metrics.token },
     ...(stateDir === undefined ? {} : { stateDir: path.resolve(directory, stateDir) }),
     ...(secret === undefined ? {} : { secret }),
     names: settings.names,

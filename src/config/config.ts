@@ -38,7 +38,10 @@ export interface ServerConfig {
   readonly maxTimeoutMs: number;
   /** Absent where an idle server is kept. */
   readonly idleTimeoutMs?: number;
+  /** Prefixes of paths at the origin of the target's URL. */
   readonly passthrough: readonly string[];
+  /** Whether requests to those paths carry the target's headers. */
+  readonly passthroughHeaders: boolean;
   readonly target: StdioTarget | HttpTarget;
 }
 
@@ -70,6 +73,12 @@ export interface Config {
   readonly origins: readonly string[];
   readonly publicUrl?: string;
   readonly trustedProxies: readonly string[];
+  /** Hashes of keys (`sha256:` and digits in lower case) by the caller's name. */
+  readonly keys: Readonly<Record<string, string>>;
+  readonly auth: 'keys' | 'none';
+  /** Absolute paths of PEM files. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly metrics: { readonly token?: string };
   /** Absolute; absent where the environment decides. */
   readonly stateDir?: string;
   readonly secret?: string;

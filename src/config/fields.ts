@@ -1,6 +1,7 @@
 /** The kinds of values that the schema is made of: each checks its own form and gives what the code works with. */
 import { z } from 'zod';
-import { hostName, isLoopback, isNetwork, originOf, parseAddress } from './address.ts';
+import { hostName, isNetwork, originOf, parseAddress } from './address.ts';
+import { digestOf } from './key-hash.ts';
 import { durationMs, durationMsMax, durationPattern, sizeBytes, sizePattern } from './units.ts';
 
 /** What a key's documentation says beside its description. */
@@ -86,25 +87,17 @@ export const count = (min = 1, max = 1_000_000_000) => {
     .meta({ 'x-type': 'count' });
 };
 
-/** An address to listen on. Beyond loopback it is refused, since nothing authenticates a caller. */
+/** An address to listen on. */
 export const listenAddress = () =>
-  z
-    .string()
-    .transform((text, context) => {
-      const address = parseAddress(text);
-      if (address === undefined) {
-        context.addIssue('expected HOST:PORT, such as 127.0.0.1:8808 or [::1]:8808');
-        return z.NEVER;
-      }
-      if (!isLoopback(address.host)) {
-        context.addIssue(
-          'listening beyond loopback without authentication is refused, and keys are not available yet: use 127.0.0.1, [::1] or localhost',
-        );
-        return z.NEVER;
-      }
-      return address;
-    })
-    .meta({ 'x-type': 'HOST:PORT' });
+  textAs('HOST:PORT, such as 127.0.0.1:8808 or [::1]:8808', 'HOST:PORT', parseAddress);
+
+/** The hash of a key; what is said of another value never shows it, since it may be the key itself. */
+export const keyHash = () =>
+  textAs(
+    'a hash such as `mcpyard key new NAME` writes (sha256: and 64 hexadecimal digits)',
+    'hash',
+    (text) => (digestOf(text) === undefined ? undefined : text.toLowerCase()),
+  );
 
 export const host = () => textAs('a host name or an IP address, without a port', 'host', hostName);
 

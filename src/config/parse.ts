@@ -4,6 +4,7 @@ import { buildConfig, type Material } from './build.ts';
 import { type Complaint, complaintsOf } from './complaints.ts';
 import type { Config, DisabledServer } from './config.ts';
 import { type ConfigDocument, readDocument } from './document.ts';
+import { complaintsAboutDoors } from './doors.ts';
 import { configErrorOf } from './errors.ts';
 import { type FilledTree, type FillProblem, fillTree, type Sources, serverOf } from './fill.ts';
 import { plainSchema } from './json-schema.ts';
@@ -59,7 +60,7 @@ function complaintsAbout(
   });
   const elsewhere = problems.filter((problem) => serverOf(problem.path) === undefined);
   return [
-    ...[...fromSchema, ...fromRules].filter(
+    ...[...fromSchema, ...fromRules, ...complaintsAboutDoors(value)].filter(
       (complaint) => !problems.some((problem) => isFromProblem(complaint, problem)),
     ),
     ...elsewhere.map(({ path: at, message }): Complaint => ({ path: at, at: 'value', message })),

@@ -25,7 +25,7 @@ const has = ({ raw }: WrittenServer, key: string): boolean => raw[key] !== undef
 
 const onlyWith: readonly (readonly [needed: string, other: string, keys: readonly string[]])[] = [
   ['command', 'url', ['args', 'env', 'cwd']],
-  ['url', 'command', ['headers', 'transport', 'passthrough']],
+  ['url', 'command', ['headers', 'transport', 'passthrough', 'passthroughHeaders']],
 ];
 
 const oneTarget: Rule = (server) => {

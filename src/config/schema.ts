@@ -6,12 +6,14 @@ import {
   duration,
   host,
   httpUrl,
+  keyHash,
   listenAddress,
   network,
   origin,
   size,
   text,
 } from './fields.ts';
+import { anonymous, callerNamePattern } from './key-hash.ts';
 import { serverNamePattern, serverSchema } from './server-schema.ts';
 
 const names = z.strictObject({
@@ -79,6 +81,36 @@ const log = z.strictObject({
   ),
 });
 
+const callerName = z
+  .string()
+  .regex(callerNamePattern, {
+    error: 'a caller is named with up to 64 letters, digits, _, ., @ and -, the first a letter or a digit',
+  })
+  .refine((name) => name !== anonymous, {
+    error: `\`${anonymous}\` is what callers without a key are called`,
+  });
+
+const tls = z.strictObject({
+  cert: documented(
+    text('a path'),
+    'The file with the certificate in PEM, and those between it and the root behind it.',
+    { type: 'path' },
+  ),
+  key: documented(text('a path'), 'The file with the private key of the certificate in PEM.', {
+    type: 'path',
+  }),
+});
+
+const metrics = z.strictObject({
+  token: documented(
+    text('a token')
+      .regex(/^[\x21-\x7e]*$/, { error: 'expected visible ASCII characters without spaces' })
+      .optional(),
+    'The bearer token that `/metrics` asks for, usually filled in from the environment or a file.',
+    { fallback: 'none is asked for' },
+  ),
+});
+
 const serverName = z
   .string()
   .regex(serverNamePattern, {
@@ -103,15 +135,32 @@ export const configSchema = z.strictObject({
     z.array(origin()).prefault([]),
     'The origins of web pages that may send requests, beside pages from loopback itself.',
   ),
-  publicUrl: documented(httpUrl().optional(), 'The URL of the gateway as clients see it from outside.', {
-    later: 'it',
-    fallback: 'none',
-  }),
+  publicUrl: documented(
+    httpUrl().optional(),
+    'The URL of the gateway as clients see it from outside; its host counts as one of `hosts`, and its origin as one of `origins`.',
+    { fallback: 'none' },
+  ),
   trustedProxies: documented(
     z.array(network()).prefault([]),
-    'The addresses of reverse proxies whose forwarding headers are believed.',
-    { later: 'it' },
+    'The addresses of reverse proxies whose X-Forwarded-Host, -For and -Proto are believed, instead of Host for what `hosts` allows and in the log.',
   ),
+  keys: documented(
+    z.record(callerName, keyHash()).prefault({}),
+    'Who may call, by name: the SHA-256 hash of the key that a caller sends as `Authorization: Bearer`; `mcpyard key new NAME` makes a key and writes its hash here.',
+    { type: 'map of hashes' },
+  ),
+  auth: documented(
+    z.enum(['keys', 'none']).optional(),
+    'Whether a caller needs one of the `keys`, or everybody who can reach `listen` may call (`none`).',
+    {
+      fallback: '`keys` where there are any, else `none`, which has to be written to listen beyond loopback',
+    },
+  ),
+  tls: documented(
+    tls.optional(),
+    'HTTPS on `listen`; relative paths start at the folder of the config file, and changed files are taken in without a restart.',
+  ),
+  metrics: documented(metrics.prefault({}), 'Access to metrics.'),
   stateDir: documented(
     text('a path').optional(),
     'The folder for what has to outlive a restart; a relative one starts at the folder of the config file.',

@@ -42,8 +42,9 @@ export function secretsOf(tree: unknown, fromSources: readonly string[]): readon
     ...secretValues(env),
     ...queryValues(url),
   ]);
-  const secret = typeof root['secret'] === 'string' ? [root['secret']] : [];
-  const all = [...fromSources, ...secret, ...named.flatMap(withoutScheme)].flatMap(spellings);
+  const metrics = isTree(root['metrics']) ? root['metrics'] : {};
+  const own = [root['secret'], metrics['token']].filter((value) => typeof value === 'string');
+  const all = [...fromSources, ...own, ...named.flatMap(withoutScheme)].flatMap(spellings);
   return [...new Set(all)]
     .filter(({ length }) => length >= secretLengthMin)
     .toSorted((a, b) => b.length - a.length || (a < b ? -1 : 1));

@@ -1,5 +1,6 @@
 /** The keys of one server in the config: the only place of their defaults and their documentation. */
 import { z } from 'zod';
+import { isPlainPath } from './address.ts';
 import { documented, duration, durationOrOff, httpUrl, text } from './fields.ts';
 
 /** What a server may be named. */
@@ -85,7 +86,6 @@ export const serverSchema = z
     transport: documented(
       z.enum(['auto', 'streamable-http', 'sse']).default('auto'),
       'How `url` is spoken to: `auto` tries Streamable HTTP and falls back to the HTTP+SSE of 2024-11-05.',
-      { later: '`sse`' },
     ),
     enabled: documented(z.boolean().default(true), 'Whether the server is used at all.'),
     prefix: documented(
@@ -102,7 +102,6 @@ export const serverSchema = z
     roots: documented(
       z.array(text('a path or a file: URI')).default([]),
       'The roots that a shared server is told of when it asks: paths or `file:` URIs.',
-      { later: 'it' },
     ),
     startTimeout: documented(
       duration().prefault('30s'),
@@ -122,9 +121,19 @@ export const serverSchema = z
       { later: 'it' },
     ),
     passthrough: documented(
-      z.array(z.string().regex(/^\/[^?#\s]*$/, { error: 'expected a path such as /files' })).default([]),
-      "Other paths of the server's `url` that are passed through as they are.",
-      { later: 'it' },
+      z
+        .array(
+          z
+            .string()
+            .regex(/^\/[^?#\s]*$/, { error: 'expected a path such as /files', abort: true })
+            .refine(isPlainPath, { error: 'expected a path without //, .., \\ or % in it' }),
+        )
+        .default([]),
+      "Other paths at the origin of the server's `url`, with all below them, that GET and HEAD reach as `/servers/<name>/…`.",
+    ),
+    passthroughHeaders: documented(
+      z.boolean().default(false),
+      'Whether requests to paths of `passthrough` carry the `headers`, so that callers get what those give access to.',
     ),
   })
   .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] });

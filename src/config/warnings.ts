@@ -1,6 +1,7 @@
 /** What a config may say, but that probably does not do what is meant. */
 import { shellOperators } from './command.ts';
 import type { ServerConfig } from './config.ts';
+import { warningsAboutDoors } from './doors.ts';
 import type { Settings } from './schema.ts';
 
 const noEffect = (key: string, isSet: boolean): readonly string[] =>
@@ -14,10 +15,7 @@ function warningsOf(server: ServerConfig): readonly string[] {
   const operators = target.kind === 'stdio' ? shellOperators([target.command, ...target.args]) : [];
   return [
     ...noEffect(key('isolation'), server.isolation === 'caller'),
-    ...noEffect(key('passthrough'), server.passthrough.length > 0),
-    ...noEffect(key('roots'), server.roots.length > 0),
     ...noEffect(key('idleTimeout'), server.idleTimeoutMs !== undefined),
-    ...noEffect(key('transport'), target.kind === 'http' && target.transport === 'sse'),
     ...operators.map(
       (word) => `${key('command')}: \`${word}\` reaches the program as it is, since there is no shell`,
     ),
@@ -26,8 +24,7 @@ function warningsOf(server: ServerConfig): readonly string[] {
 
 /** One sentence for each thing that is worth a second look. */
 export const warningsAbout = (settings: Settings, servers: readonly ServerConfig[]): readonly string[] => [
-  ...noEffect('publicUrl', settings.publicUrl !== undefined),
-  ...noEffect('trustedProxies', settings.trustedProxies.length > 0),
+  ...warningsAboutDoors(settings),
   ...(settings.secret !== undefined && settings.secret.length < secretLengthMin
     ? [`secret: has fewer than ${secretLengthMin} characters, so it may be guessed`]
     : []),

@@ -1,11 +1,16 @@
 /** Who may talk to the listener at all: Host and Origin, against DNS rebinding (Streamable HTTP, "Security & Endpoint"). */
 import type { IncomingMessage } from 'node:http';
+import { createProxies, type Proxies } from './proxies.ts';
 
 export interface GuardOptions {
   /** Host names in lower case, without port. */
   readonly hosts: readonly string[];
   /** Whole origins, such as `https://app.example`; loopback origins are always allowed. */
   readonly origins: readonly string[];
+  /** The URL seen from outside: its host and its origin are allowed. */
+  readonly publicUrl?: string;
+  /** Whose word counts for the host that was asked for; nobody's without it. */
+  readonly proxies?: Proxies;
 }
 
 export interface Refused {
@@ -17,10 +22,14 @@ const loopback = ['localhost', '127.0.0.1', '[::1]'];
 const originForm = /^https?:\/\/(\[[0-9a-f:]+\]|[^/:@?#]+)(?::\d{1,5})?$/;
 const hostForm = /^(\[[0-9A-Fa-f:.]+\]|[^:/@?#\s]+)(?::\d{1,5})?$/;
 
-/** Names are compared without case and port. */
+/** Names are compared without case and port; of several hosts that a proxy tells, each has to be allowed. */
 export function createGuard(options: GuardOptions): (req: IncomingMessage) => Refused | undefined {
-  const hosts = new Set(options.hosts);
-  const origins = new Set(options.origins.map((origin) => origin.toLowerCase()));
+  const outside = options.publicUrl === undefined ? [] : [new URL(options.publicUrl)];
+  const hosts = new Set([...options.hosts, ...outside.map(({ hostname }) => hostname)]);
+  const origins = new Set(
+    [...options.origins, ...outside.map(({ origin }) => origin)].map((origin) => origin.toLowerCase()),
+  );
+  const { hostsOf } = options.proxies ?? createProxies([]);
   const isHost = (value: string): boolean => {
     const name = hostForm.exec(value)?.[1]?.toLowerCase();
     return name !== undefined && (hosts.has(name) || hosts.has(value.toLowerCase()));
@@ -31,12 +40,14 @@ export function createGuard(options: GuardOptions): (req: IncomingMessage) => Re
     return origins.has(origin) || (name !== undefined && loopback.includes(name));
   };
   return (req) => {
-    const { host, origin } = req.headers;
-    if (host === undefined) return { status: 400, message: 'Host is missing' };
-    if (!isHost(host))
+    const { origin } = req.headers;
+    const asked = hostsOf(req);
+    if (asked.length === 0) return { status: 400, message: 'Host is missing' };
+    const strange = asked.find((host) => !isHost(host));
+    if (strange !== undefined)
       return {
         status: 403,
-        message: `Host ${JSON.stringify(host.slice(0, 100))} is not allowed (see hosts)`,
+        message: `Host ${JSON.stringify(strange.slice(0, 100))} is not allowed (see hosts)`,
       };
     if (origin !== undefined && !isOrigin(origin))
       return {

@@ -1,8 +1,10 @@
 /** Where the messages of one legacy request go: a JSON body if the reply is all there is, else a stream that can be resumed. */
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyRest } from '../protocol/call.ts';
+import type { BatchWay } from './batch.ts';
 import { EventStream, type EventStreamOptions } from './event-stream.ts';
 import { gather, passOn } from './pass-on.ts';
+import type { Answering } from './session-messages.ts';
 
 export interface AnswerOptions {
   readonly silenceMs: number;
@@ -13,7 +15,7 @@ export interface AnswerOptions {
   opened(stream: EventStream): void;
 }
 
-export class LegacyAnswer {
+export class LegacyAnswer implements Answering, BatchWay {
   readonly #res: ServerResponse;
   readonly #options: AnswerOptions;
   readonly #silence: NodeJS.Timeout;
@@ -27,13 +29,17 @@ export class LegacyAnswer {
     res.on('close', () => clearTimeout(this.#silence));
   }
 
+  isStream(): boolean {
+    return this.#stream !== undefined;
+  }
+
   /** A notification or a question before the reply. */
   send(message: Buffer): void {
     if (!this.#over) this.#open().send(message);
   }
 
   /** The reply, whole. */
-  reply(message: Buffer, status: number, headers: readonly string[] = []): void {
+  reply(message: Buffer): void {
     if (this.#over) return;
     this.#over = true;
     clearTimeout(this.#silence);
@@ -41,14 +47,30 @@ export class LegacyAnswer {
       this.#stream.end(message);
       return;
     }
-    this.#res.writeHead(status, [
-      'Content-Type',
-      'application/json',
-      'Content-Length',
-      String(message.length),
-      ...headers,
-    ]);
+    this.#res.writeHead(200, ['Content-Type', 'application/json', 'Content-Length', String(message.length)]);
     this.#res.end(message);
+  }
+
+  end(message: Buffer): void {
+    this.reply(message);
+  }
+
+  /** A request of HTTP is answered all the same. */
+  cancelled(message: Buffer): void {
+    this.reply(message);
+  }
+
+  /** Nothing of what came is answered. */
+  endEmpty(): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#silence);
+    if (this.#stream !== undefined) {
+      this.#stream.close();
+      return;
+    }
+    this.#res.writeHead(202, ['Content-Length', '0']);
+    this.#res.end();
   }
 
   /** A reply that is longer than what is held: it passes as it comes, but an event of a stream must be whole. */
@@ -62,7 +84,7 @@ export class LegacyAnswer {
       passOn(this.#res, parts, rest, 'body');
     } else {
       gather(parts, rest, this.#options.eventBytesMax).then(
-        (whole) => this.reply(whole, status),
+        (whole) => this.reply(whole),
         () => stream.close(),
       );
     }

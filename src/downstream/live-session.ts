@@ -8,6 +8,11 @@ export type ClientAnswer =
   | { readonly kind: 'result'; readonly result: unknown }
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
+/** Takes what belongs to no request. */
+export interface Listener {
+  send(message: Buffer): void;
+}
+
 interface Question {
   answer(answer: ClientAnswer): void;
   fail(error: Error): void;
@@ -24,7 +29,7 @@ export class LiveSession {
   readonly #calls = new Map<string, Call>();
   readonly #questions = new Map<string, Question>();
   readonly #streams = new Map<string, EventStream>();
-  readonly #listeners: EventStream[] = [];
+  readonly #listeners: Listener[] = [];
   readonly #subscriptions = new Map<string, () => void>();
   #ended = false;
 
@@ -106,6 +111,11 @@ export class LiveSession {
     this.removeStream(stream);
   }
 
+  /** The one channel of a client that has no streams. */
+  addChannel(channel: Listener): void {
+    this.#listeners.push(channel);
+  }
+
   /** Tells the client something that belongs to no request; each message goes to one stream only. */
   tell(message: Buffer): void {
     this.#listeners.at(-1)?.send(message);
@@ -147,6 +157,7 @@ export class LiveSession {
   #settle(): void {
     const alive =
       this.#calls.size + this.#questions.size + this.#streams.size + this.#subscriptions.size > 0 ||
+      this.#listeners.length > 0 ||
       this.level !== undefined;
     if (!alive && !this.#ended) this.#forget();
   }

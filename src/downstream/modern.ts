@@ -9,13 +9,14 @@ import { climb } from '../protocol/ladder.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
 import { header } from './header.ts';
 import { Responder } from './respond.ts';
+import type { Silence } from './silence.ts';
 
 export interface ModernOptions {
   readonly handler: Handler;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly supported: readonly string[];
-  readonly silenceMs: number;
+  readonly silence: Silence;
   readonly bufferBytesMax: number;
 }
 
@@ -45,7 +46,7 @@ export function receive(
 ): void {
   let call: Call | undefined;
   const responder = new Responder(res, {
-    silenceMs: options.silenceMs,
+    silence: options.silence,
     bufferBytesMax: options.bufferBytesMax,
     gone: () => call?.signal.abort(new RpcError(own.cancelled, 'The client closed the connection')),
     slow: () => options.metrics.limitHit('sseBuffer'),

@@ -1,6 +1,7 @@
 /** Passes a reply that is too long to hold on to the client, as fast as it reads. */
 import type { ServerResponse } from 'node:http';
-import type { ReplyRest } from '../protocol/call.ts';
+import type { Reply, ReplyRest } from '../protocol/call.ts';
+import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { onOneLine } from '../protocol/splice.ts';
 
 /** How the bytes are framed: as the body itself, or as one event of a stream that is open. */
@@ -36,6 +37,20 @@ export function passOn(
       res.destroy();
     },
   });
+}
+
+/** The same as one message where it must be whole: the reply, or the error that says why there is none; never rejects. */
+export async function wholeReply(
+  { parts, rest }: Reply & { readonly rest: ReplyRest },
+  id: Buffer,
+  bytesMax: number,
+): Promise<Buffer> {
+  try {
+    return await gather(parts, rest, bytesMax);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return errorMessage(id, new RpcError(own.upstreamLost, `The answer broke off: ${why}`, { cause }));
+  }
 }
 
 /** Collects such a reply where it must be whole; rejects where it breaks or is longer than `bytesMax`. */

@@ -1,20 +1,13 @@
 /** From a reply of the middle to the bytes that a client of a legacy revision is sent. */
 import type { Call } from '../protocol/call.ts';
-import {
-  find,
-  isObject,
-  type Member,
-  readObject,
-  type ScanOptions,
-  type Shape,
-  skipSpace,
-} from '../protocol/json.ts';
+import { find, isObject, type Member, readObject, type ScanOptions, skipSpace } from '../protocol/json.ts';
 import { methodOf } from '../protocol/methods.ts';
 import { callResultFor, listFor, needsProjection } from '../protocol/project.ts';
+import { shapeOf } from '../protocol/shape.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
 
 const leaf = null;
-const shape: Shape = {
+const shape = shapeOf({
   keys: {
     error: leaf,
     result: {
@@ -28,7 +21,7 @@ const shape: Shape = {
       },
     },
   },
-};
+});
 
 type Json = Readonly<Record<string, unknown>>;
 

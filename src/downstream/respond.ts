@@ -2,12 +2,14 @@
 import type { ServerResponse } from 'node:http';
 import type { Reply } from '../protocol/call.ts';
 import { errorMessage, type RpcError } from '../protocol/errors.ts';
+import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import { passOn } from './pass-on.ts';
+import type { Quiet, Silence } from './silence.ts';
 
 export interface ResponderOptions {
-  /** So long nothing is sent before the answer becomes a stream with comments. */
-  readonly silenceMs: number;
+  /** Tells when nothing was sent for a while: then the answer becomes a stream with comments. */
+  readonly silence: Silence;
   /** Unsent bytes to one slow client before it is dropped. */
   readonly bufferBytesMax: number;
   /** The client went away before its answer was whole. */
@@ -29,17 +31,19 @@ const sseHeaders = [
   'no',
 ];
 
-export class Responder {
+export class Responder implements Quiet {
+  tick = 0;
+  before: Linked | undefined;
+  after: Linked | undefined;
   readonly #res: ServerResponse;
   readonly #options: ResponderOptions;
-  readonly #silence: NodeJS.Timeout;
   #isStream = false;
   #over = false;
 
   constructor(res: ServerResponse, options: ResponderOptions) {
     this.#res = res;
     this.#options = options;
-    this.#silence = setTimeout(() => this.#breakSilence(), options.silenceMs);
+    options.silence.watch(this);
     res.on('close', () => this.#closed());
   }
 
@@ -51,7 +55,7 @@ export class Responder {
     if (this.#res.writableLength > this.#options.bufferBytesMax) {
       this.#options.slow();
       this.#res.destroy();
-    } else this.#silence.refresh();
+    } else this.#options.silence.heard(this);
   }
 
   reply(reply: Reply): void {
@@ -60,7 +64,7 @@ export class Responder {
       return;
     }
     this.#over = true;
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     if (reply.rest !== undefined) {
       if (!this.#isStream) this.#res.writeHead(reply.status, ['Content-Type', 'application/json']);
       passOn(this.#res, reply.parts, reply.rest, this.#isStream ? 'event' : 'body');
@@ -79,7 +83,7 @@ export class Responder {
   /** An answer without a body. */
   empty(status: number): void {
     this.#over = true;
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     this.#res.writeHead(status, ['Content-Length', '0']);
     this.#res.end();
   }
@@ -89,7 +93,8 @@ export class Responder {
     for (const part of parts) bytes += part.length;
     this.#res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(bytes)]);
     if (bytes <= joinBytesMax) {
-      this.#res.end(Buffer.concat(parts, bytes));
+      // As text, head and body leave in one write; Latin-1 keeps every byte.
+      this.#res.end(Buffer.concat(parts, bytes).toString('latin1'), 'latin1');
       return;
     }
     for (const part of parts) this.#res.write(part);
@@ -110,14 +115,13 @@ export class Responder {
     this.#res.uncork();
   }
 
-  #breakSilence(): void {
+  silent(): void {
     this.#open();
     this.#res.write(comment);
-    this.#silence.refresh();
   }
 
   #closed(): void {
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     if (this.#over) return;
     this.#over = true;
     this.#options.gone();

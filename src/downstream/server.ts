@@ -1,5 +1,12 @@
 /** The listener that clients talk to: `/mcp` straight on node:http, health beside it. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Address } from '../config/address.ts';
 import { type Health, healthz, readyz } from '../observe/health.ts';
@@ -7,81 +14,73 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Secrets } from '../observe/secrets.ts';
 import type { Caller } from '../protocol/call.ts';
-import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { errorMessage, own, RpcError } from '../protocol/errors.ts';
+import type { Authenticate } from './authenticate.ts';
 import { readBody } from './body.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
+import type { Passthrough } from './passthrough.ts';
+import { passthroughRoot } from './passthrough-path.ts';
+import { answer, refuse } from './refuse.ts';
+import { handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
 
 export interface DownstreamOptions {
   readonly address: Address;
   readonly guard: GuardOptions;
+  readonly authenticate: Authenticate;
+  /** Plain HTTP without it. */
+  readonly tls?: TlsFiles;
+  /** Answers what is below `/servers/`. */
+  readonly passthrough: Passthrough;
   readonly bodyBytesMax: number;
   readonly edges: Edges;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Called for each refusal by the guard; has to keep the log from being flooded. */
+  refused(req: IncomingMessage, message: string): void;
   readonly health: Health;
   readonly secrets: Secrets;
 }
 
 export interface Downstream {
-  /** `http://host:port/mcp`, with the port that was picked. */
+  /** `http://host:port/mcp` (`https` over TLS), with the port that was picked. */
   readonly endpoint: string;
   /** Takes no new connections and lets calls end; what is left after `ms` is cut. */
   stop(ms: number): Promise<void>;
 }
 
 const path = '/mcp';
-const nobody: Caller = { name: 'anonymous' };
 const keepAliveMs = 75_000;
 const headersMs = 30_000;
 const requestMs = 120_000;
 const headerBytesMax = 32_768;
 /** More connections than this are closed at once. */
 const connectionsMax = 30_000;
-/** A body over the limit is read and thrown away for so long, so that the client gets to read why. */
-const discardMs = 5_000;
 
 const jsonMedia = /^application\/json\s*(?:;|$)/i;
 
-function answer(
-  res: ServerResponse,
-  status: number,
-  body: Buffer | string,
-  headers: readonly string[] = [],
-): void {
-  res.writeHead(status, [
-    'Content-Type',
-    'application/json',
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    ...headers,
-  ]);
-  res.end(body);
-}
-
-const refuse = (res: ServerResponse, status: number, message: string, headers?: readonly string[]): void =>
-  answer(res, status, errorMessage(undefined, new RpcError(code.invalidRequest, message)), headers);
-
-function tooBig(req: IncomingMessage, res: ServerResponse, options: DownstreamOptions): void {
+function tooBig(res: ServerResponse, options: DownstreamOptions): void {
   options.metrics.limitHit('body');
   const error = new RpcError(
     own.overLimit,
     `The body is longer than ${options.bodyBytesMax} bytes (limits.body)`,
   );
-  answer(res, 413, errorMessage(undefined, error), ['Connection', 'close']);
-  const timer = setTimeout(() => req.destroy(), discardMs);
-  req.on('close', () => clearTimeout(timer));
-  req.resume();
+  answer(res, 413, errorMessage(undefined, error));
 }
 
-function endpoint(req: IncomingMessage, res: ServerResponse, options: DownstreamOptions): void {
+function endpoint(
+  req: IncomingMessage,
+  res: ServerResponse,
+  caller: Caller,
+  options: DownstreamOptions,
+): void {
   const { legacy } = options.edges;
   if (req.method === 'GET' && hasSession(req)) {
-    legacy.get(req, res, nobody);
+    legacy.get(req, res, caller);
     return;
   }
   if (req.method === 'DELETE' && hasSession(req)) {
-    legacy.delete(req, res, nobody);
+    legacy.delete(req, res, caller);
     return;
   }
   if (req.method !== 'POST') {
@@ -89,12 +88,12 @@ function endpoint(req: IncomingMessage, res: ServerResponse, options: Downstream
     return;
   }
   if (!jsonMedia.test(req.headers['content-type'] ?? '')) {
-    refuse(res, 415, 'Content-Type must be application/json', ['Connection', 'close']);
+    refuse(res, 415, 'Content-Type must be application/json');
     return;
   }
   readBody(req, options.bodyBytesMax, {
-    whole: (body) => receivePost(req, res, body, nobody, options.edges),
-    tooBig: () => tooBig(req, res, options),
+    whole: (body) => receivePost(req, res, body, caller, options.edges),
+    tooBig: () => tooBig(res, options),
   });
 }
 
@@ -131,36 +130,73 @@ function listen(server: Server, address: Address, later: (error: Error) => void)
   });
 }
 
-/** Starts listening; rejects with an error that names the address where that can't be. */
-export async function startDownstream(options: DownstreamOptions): Promise<Downstream> {
+/** The way of each request: health, guard, key, then what was asked for. */
+function createListener(options: DownstreamOptions): RequestListener {
   const guard = createGuard(options.guard);
-  const server = createServer(
-    {
-      keepAliveTimeout: keepAliveMs,
-      headersTimeout: headersMs,
-      requestTimeout: requestMs,
-      maxHeaderSize: headerBytesMax,
-    },
-    (req, res) => {
-      const url = req.url ?? '/';
-      const query = url.indexOf('?');
-      const pathname = query < 0 ? url : url.slice(0, query);
-      if (beside(req, res, pathname, options)) return;
-      const refused = guard(req);
-      if (refused !== undefined) refuse(res, refused.status, refused.message);
-      else if (pathname === path) endpoint(req, res, options);
-      else refuse(res, 404, `Nothing here; the endpoint is ${path}`);
-    },
+  const { authenticate, passthrough } = options;
+  return (req, res) => {
+    const url = req.url ?? '/';
+    const query = url.indexOf('?');
+    const pathname = query < 0 ? url : url.slice(0, query);
+    if (beside(req, res, pathname, options)) return;
+    const refused = guard(req);
+    if (refused !== undefined) {
+      options.refused(req, refused.message);
+      refuse(res, refused.status, refused.message);
+      return;
+    }
+    const caller = authenticate(req, res);
+    if (caller === undefined) return;
+    if (pathname === path) endpoint(req, res, caller, options);
+    else if (pathname.startsWith(passthroughRoot)) passthrough(req, res);
+    else refuse(res, 404, `Nothing here; the endpoint is ${path}`);
+  };
+}
+
+const serverOptions = {
+  keepAliveTimeout: keepAliveMs,
+  headersTimeout: headersMs,
+  requestTimeout: requestMs,
+  maxHeaderSize: headerBytesMax,
+};
+
+interface Opened {
+  readonly server: Server;
+  readonly scheme: 'http' | 'https';
+  close(): void;
+}
+
+async function createServerFor(options: DownstreamOptions): Promise<Opened> {
+  const { tls: files, log } = options;
+  const listener = createListener(options);
+  if (files === undefined)
+    return { server: createServer(serverOptions, listener), scheme: 'http', close: () => undefined };
+  const pair = await readPair(files);
+  const server = createTlsServer(
+    { ...serverOptions, ...tlsOptions(pair), handshakeTimeout: handshakeMs },
+    listener,
   );
+  server.on('tlsClientError', (error) => log.debug({ err: error }, 'a TLS handshake failed'));
+  const fresh = keepFresh({ files, pair, log, use: (context) => server.setSecureContext(context) });
+  return { server, scheme: 'https', close: () => fresh.close() };
+}
+
+/** Starts listening; rejects with an error that names the address or the file where that can't be. */
+export async function startDownstream(options: DownstreamOptions): Promise<Downstream> {
+  const { server, scheme, close } = await createServerFor(options);
   const { address, family, port } = await listen(server, options.address, (error) =>
     options.log.error({ err: error }, 'the listener failed'),
-  );
+  ).catch((error: unknown) => {
+    close();
+    throw error;
+  });
   server.maxConnections = connectionsMax;
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
-    endpoint: `http://${host}:${port}${path}`,
+    endpoint: `${scheme}://${host}:${port}${path}`,
     stop: (ms) =>
       new Promise((resolve) => {
+        close();
         const timer = setTimeout(() => server.closeAllConnections(), ms);
         server.close(() => {
           clearTimeout(timer);

@@ -2,6 +2,10 @@
 import type { Metrics } from '../observe/metrics.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 
+/** What comes when the gateway is stopping is told. */
+export const stoppingError = (): RpcError =>
+  new RpcError(own.stopping, 'This gateway is stopping; send the call again elsewhere or later');
+
 export class Admission {
   readonly #callsMax: number;
   readonly #metrics: Metrics;
@@ -20,8 +24,7 @@ export class Admission {
 
   /** The refusal, or undefined where the call is in; then `leave` follows. */
   admit(): RpcError | undefined {
-    if (this.#stopping)
-      return new RpcError(own.stopping, 'This gateway is stopping; send the call again elsewhere or later');
+    if (this.#stopping) return stoppingError();
     if (this.#calls >= this.#callsMax) {
       this.#metrics.limitHit('callsInFlight');
       return new RpcError(

@@ -1,17 +1,19 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
 import type { Catalog, Resolved } from '../catalog/catalog.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { withDeadline } from '../policy/deadline.ts';
+import type { Deadlines } from '../policy/deadline.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { asRpcError, code, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf, type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
 import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
+import type { Live } from '../upstream/upstream.ts';
 import { type DiscoverOptions, discoverReply } from './discover.ts';
 import { errorType, type Handler } from './layers.ts';
 import type { Listeners } from './listen.ts';
 import { type ListingOptions, listReply } from './listing.ts';
+import { abortable, whenOver } from './long-reply.ts';
 
 export interface DispatchOptions {
   readonly catalog: Catalog;
@@ -19,7 +21,8 @@ export interface DispatchOptions {
   readonly discover: DiscoverOptions;
   readonly listeners: Listeners;
   readonly metrics: Metrics;
-  readonly nowS: () => number;
+  readonly deadlines: Deadlines;
+  readonly nowMs: () => number;
   /** How long a call waits for an upstream that is starting. */
   readonly readyMs: number;
 }
@@ -38,47 +41,64 @@ const wanted = (call: Call, key: string): { member: Member; value: string } => {
   return { member, value };
 };
 
+/** Throws and rejections are the same to a caller. */
+const attempt = (run: () => Promise<Reply>): Promise<Reply> => {
+  try {
+    return run();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+};
+
 export function dispatch(options: DispatchOptions): Handler {
+  return (call) => attempt(() => route(call, options));
+}
+
+function route(call: Call, options: DispatchOptions): Promise<Reply> {
+  const method = methodOf(call.request.method);
+  if (method === undefined)
+    throw new RpcError(code.methodNotFound, `Method not found: ${shown(call.request.method)}`, {
+      status: 404,
+    });
+  switch (method.route) {
+    case 'discover':
+      return discoverReply(call, options.discover);
+    case 'list':
+      return listReply(call, method.list ?? 'tools', options.listing);
+    case 'listen':
+      return options.listeners.listen(call);
+    case 'tool':
+    case 'prompt':
+      return named(call, method.route, options);
+    case 'resource':
+      return resource(call, options);
+    case 'completion':
+      return complete(call, options);
+    default:
+      throw method.route satisfies never;
+  }
+}
+
+/** A name that is known goes on at once; only one that is not may have to wait for servers that are starting. */
+function named(call: Call, what: 'tool' | 'prompt', options: DispatchOptions): Promise<Reply> {
   const { catalog } = options;
-  return async (call) => {
-    const method = methodOf(call.request.method);
-    if (method === undefined)
-      throw new RpcError(code.methodNotFound, `Method not found: ${shown(call.request.method)}`, {
-        status: 404,
-      });
-    switch (method.route) {
-      case 'discover':
-        return discoverReply(call, options.discover);
-      case 'list':
-        return listReply(call, method.list ?? 'tools', options.listing);
-      case 'listen':
-        return options.listeners.listen(call);
-      case 'tool':
-      case 'prompt': {
-        const { member, value } = wanted(call, 'name');
-        const kind = method.route === 'tool' ? 'tools' : 'prompts';
-        const found = known(await catalog.resolve(kind, value), method.route, value, catalog);
-        call.known =
-          method.route === 'tool'
-            ? { tool: value, output: found.entry?.output ?? 'undeclared' }
-            : { prompt: value };
-        return forward(call, found, member, options);
-      }
-      case 'resource': {
-        const { member, value } = wanted(call, 'uri');
-        return forward(
-          call,
-          known(await catalog.resolveUri(value), 'resource', value, catalog),
-          member,
-          options,
-        );
-      }
-      case 'completion':
-        return complete(call, options);
-      default:
-        throw method.route satisfies never;
-    }
+  const { member, value } = wanted(call, 'name');
+  const kind = what === 'tool' ? 'tools' : 'prompts';
+  const send = (resolved: Resolved): Promise<Reply> => {
+    const found = known(resolved, what, value, catalog);
+    call.known =
+      what === 'tool' ? { tool: value, output: found.entry?.output ?? 'undeclared' } : { prompt: value };
+    return forward(call, found, member, options);
   };
+  const at = catalog.find(kind, value);
+  return at === undefined ? catalog.resolve(kind, value).then(send) : send(at);
+}
+
+async function resource(call: Call, options: DispatchOptions): Promise<Reply> {
+  const { catalog } = options;
+  const { member, value } = wanted(call, 'uri');
+  const found = known(await catalog.resolveUri(value), 'resource', value, catalog);
+  return forward(call, found, member, options);
 }
 
 /** What was found, or the error that says what is unknown; where a server that may have it is down, that too. */
@@ -136,23 +156,36 @@ function paramHeaders(call: Call, found: Found, isModernHttp: boolean, metrics: 
   return isModernHttp ? outgoingParamHeaders(defined, sent, args) : [];
 }
 
-async function forward(
+function forward(
   call: Call,
   found: Found,
   member: Member | undefined,
   options: DispatchOptions,
 ): Promise<Reply> {
+  const { upstream } = found.member;
+  const { live } = upstream;
+  if (live !== undefined) return send(call, found, member, live, options);
+  return upstream.ready(options.readyMs).then((ready) => send(call, found, member, ready, options));
+}
+
+function send(
+  call: Call,
+  found: Found,
+  member: Member | undefined,
+  { connection, profile }: Live,
+  options: DispatchOptions,
+): Promise<Reply> {
   const { upstream, server } = found.member;
-  const live = upstream.live ?? (await upstream.ready(options.readyMs));
-  const { connection, profile } = live;
+  const { era } = profile.dialect;
   const { transport } = connection.channel;
-  const isModernHttp = profile.dialect.era === 'modern' && transport === 'streamable-http';
-  const target = {
-    member,
-    name: found.localKey,
-    paramHeaders: paramHeaders(call, found, isModernHttp, options.metrics),
-  };
-  const startS = options.nowS();
+  const isModernHttp = era === 'modern' && transport === 'streamable-http';
+  const headers = paramHeaders(call, found, isModernHttp, options.metrics);
+  const startMs = options.nowMs();
+  const deadline = options.deadlines.start(call, {
+    upstream: upstream.name,
+    timeoutMs: server.timeoutMs,
+    maxTimeoutMs: server.maxTimeoutMs,
+  });
   const measure = (error: string | undefined): void =>
     options.metrics.clientOperation(
       upstream.name,
@@ -160,20 +193,18 @@ async function forward(
       call.known?.tool === undefined ? undefined : found.localKey,
       error,
       transport === 'stdio' ? 'pipe' : 'tcp',
-      profile.dialect.era,
-      options.nowS() - startS,
+      era,
+      (options.nowMs() - startMs) / 1000,
     );
-  const deadline = {
-    upstream: upstream.name,
-    timeoutMs: server.timeoutMs,
-    maxTimeoutMs: server.maxTimeoutMs,
-  };
-  try {
-    const reply = await withDeadline(call, deadline, () => connection.send(call, target));
-    measure(errorType(reply.outcome));
-    return reply;
-  } catch (error) {
-    measure(String(asRpcError(error).code));
-    throw error;
-  }
+  return attempt(() => connection.send(call, { member, name: found.localKey, paramHeaders: headers })).then(
+    (reply) => {
+      measure(errorType(reply.outcome));
+      return whenOver(abortable(reply, call), () => options.deadlines.end(deadline));
+    },
+    (error: unknown) => {
+      options.deadlines.end(deadline);
+      measure(String(asRpcError(error).code));
+      throw error;
+    },
+  );
 }

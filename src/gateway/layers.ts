@@ -2,6 +2,7 @@
 import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Outcome, Reply } from '../protocol/call.ts';
 import { asRpcError } from '../protocol/errors.ts';
+import { whenOver } from './long-reply.ts';
 
 export type Handler = (call: Call) => Promise<Reply>;
 export type Layer = (inner: Handler) => Handler;
@@ -42,13 +43,15 @@ export const errorType = (outcome: Outcome): string | undefined =>
 export const admitted =
   (admission: { admit(): Error | undefined; leave(): void }): Layer =>
   (inner) =>
-  async (call) => {
+  (call) => {
     if (call.request.method === 'subscriptions/listen') return inner(call);
     const refusal = admission.admit();
-    if (refusal !== undefined) throw refusal;
-    try {
-      return await inner(call);
-    } finally {
-      admission.leave();
-    }
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return inner(call).then(
+      (reply) => whenOver(reply, () => admission.leave()),
+      (error: unknown) => {
+        admission.leave();
+        throw error;
+      },
+    );
   };

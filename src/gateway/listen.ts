@@ -7,6 +7,7 @@ import { isObject, jsonOf } from '../protocol/json.ts';
 import { idOf, metaKey, paramOf } from '../protocol/message.ts';
 import { canWatch } from '../upstream/resource-watch.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import { stoppingError } from './admission.ts';
 import { resultReply } from './answers.ts';
 import type { ChangedKind, Changes } from './changes.ts';
 import type { Updates } from './updates.ts';
@@ -65,6 +66,9 @@ function urisOf(filter: Filter): readonly string[] {
 export class Listeners {
   readonly #options: ListenOptions;
   readonly #open = new Set<() => void>();
+  /** Listens whose resources are not watched yet. */
+  #opening = 0;
+  #isStopping = false;
 
   constructor(options: ListenOptions) {
     this.#options = options;
@@ -75,21 +79,26 @@ export class Listeners {
     const { metrics, streamsMax } = this.#options;
     const filter = filterOf(call);
     const uris = urisOf(filter);
-    if (this.#open.size >= streamsMax) {
+    if (this.#isStopping) throw stoppingError();
+    if (this.#open.size + this.#opening >= streamsMax) {
       metrics.limitHit('listenStreams');
       throw new RpcError(
         own.overLimit,
         `This gateway has ${streamsMax} open listen streams already (limits.listenStreams)`,
       );
     }
-    const watched = (await Promise.all(uris.map((uri) => this.#watch(uri)))).filter(
-      (one) => one !== undefined,
+    this.#opening++;
+    const watched = await Promise.all(uris.map((uri) => this.#watch(uri))).finally(() => this.#opening--);
+    return this.#run(
+      call,
+      filter,
+      watched.filter((one) => one !== undefined),
     );
-    return this.#run(call, filter, watched);
   }
 
-  /** Ends every stream with its result. */
+  /** Ends every stream with its result, and takes no more. */
   stop(): void {
+    this.#isStopping = true;
     for (const end of [...this.#open]) end();
   }
 
@@ -127,6 +136,7 @@ export class Listeners {
         over();
         reject(cause);
       });
+      if (this.#isStopping && this.#open.has(end)) end();
     });
   }
 

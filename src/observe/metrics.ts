@@ -47,6 +47,10 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   childRestarted(upstream: string, reason: string): void;
   stderrBytes(upstream: string, bytes: number): void;
   limitHit(limit: string): void;
+  /** A request had no right key; `reason` is one of `authFailures`. */
+  authFailure(reason: string): void;
+  /** A request to a path that is passed through has ended; `status` is that of its answer, or `closed`. */
+  passthrough(upstream: string, status: string): void;
   /** `kind` is the notification's method, with or without `notifications/`. */
   notification(kind: string, outcome: string): void;
   /** What a scrape is answered, up to 15 MB, in parts that never keep the event loop for long. */
@@ -65,6 +69,7 @@ const nameLabelsMax = 200;
 const upstreamLabelsMax = 500;
 const errorLabelsMax = 64;
 const reasonLabelsMax = 32;
+const statusLabelsMax = 64;
 
 /** What an answer says to a name that nobody has. */
 const unknownName = new Set(['-32601', '-32602']);
@@ -104,6 +109,8 @@ export function createMetrics({ version, buckets = defaultBuckets }: MetricsOpti
     childRestarted: (upstream, reason) => add(restarts.rows.find(upstream, reason), 1),
     stderrBytes: (upstream, bytes) => add(stderr.rows.find(upstream), bytes),
     limitHit: (limit) => add(limits.rows.find(limit), 1),
+    authFailure: (failure) => add(families.authFailures.rows.find(failure), 1),
+    passthrough: (upstream, status) => add(families.passthrough.rows.find(upstream, status), 1),
     notification: (kind, outcome) =>
       add(notifications.rows.find(notificationKinds.get(kind) ?? other, outcome), 1),
     scrape,
@@ -116,6 +123,8 @@ export function createMetrics({ version, buckets = defaultBuckets }: MetricsOpti
   };
 }
 
+const column = (name: string, label: Label) => ({ name, label });
+
 function createFamilies(buckets: readonly number[]) {
   const limits = counter({
     name: 'mcpyard_limits_hit_total',
@@ -125,7 +134,6 @@ function createFamilies(buckets: readonly number[]) {
   });
   const hit = (limit: string) => () => add(limits.rows.find(limit), 1);
   const onFull = hit('metricRows');
-  const column = (name: string, label: Label) => ({ name, label });
   const count = (name: string, help: string, columns: readonly ReturnType<typeof column>[]) =>
     counter({ name, help, columns, rowsMax: counterRowsMax, onFull });
   const names = () =>
@@ -185,12 +193,31 @@ function createFamilies(buckets: readonly number[]) {
       upstream(),
     ]),
     limits,
+    ...doorFamilies(onFull),
     notifications: count('mcpyard_notifications_total', 'Notifications by what became of them.', [
       column('kind', oneOf([...notificationKinds.values()])),
       column('outcome', firstOf(16)),
     ]),
   };
 }
+
+/** Of requests that have no method, since they are not or never become calls. */
+const doorFamilies = (onFull: () => void) => ({
+  authFailures: counter({
+    name: 'mcpyard_auth_failures_total',
+    help: 'Requests that were refused for want of a right key.',
+    columns: [column('reason', firstOf(reasonLabelsMax))],
+    rowsMax: counterRowsMax,
+    onFull,
+  }),
+  passthrough: counter({
+    name: 'mcpyard_passthrough_total',
+    help: 'Requests to paths that are passed through.',
+    columns: [column('upstream', firstOf(upstreamLabelsMax)), column('status', firstOf(statusLabelsMax))],
+    rowsMax: counterRowsMax,
+    onFull,
+  }),
+});
 
 /** Where both histograms have `error_type`. */
 const errorColumn = 3;

@@ -1,12 +1,16 @@
 /** How long a call may take: a time that progress renews, under one that nothing renews. */
-import type { Call, Reply } from '../protocol/call.ts';
+import type { Call, Renewable } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
+import { type Linked, Ring } from '../protocol/ring.ts';
 
-export interface Deadline {
+export interface DeadlineLimits {
   readonly upstream: string;
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
 }
+
+/** A call is aborted at most so much later than its time. */
+const stepMs = 25;
 
 const late = (upstream: string, ms: number, key: string): RpcError =>
   new RpcError(
@@ -14,30 +18,75 @@ const late = (upstream: string, ms: number, key: string): RpcError =>
     `server \`${upstream}\` did not answer within ${ms} ms (servers.${upstream}.${key}); the call was cancelled and may or may not have run`,
   );
 
-/** Aborts the call when its time is over; `send` starts it. */
-export function withDeadline(call: Call, deadline: Deadline, send: () => Promise<Reply>): Promise<Reply> {
-  const { upstream, timeoutMs, maxTimeoutMs } = deadline;
-  const timer = setTimeout(() => call.signal.abort(late(upstream, timeoutMs, 'timeout')), timeoutMs);
-  const longest = setTimeout(
-    () => call.signal.abort(late(upstream, maxTimeoutMs, 'maxTimeout')),
-    maxTimeoutMs,
-  );
-  call.onProgress = () => {
-    timer.refresh();
-  };
-  const clear = (): void => {
-    clearTimeout(timer);
-    clearTimeout(longest);
-    call.onProgress = undefined;
-  };
-  return send().then(
-    (reply) => {
-      clear();
-      return reply;
-    },
-    (error: unknown) => {
-      clear();
-      throw error;
-    },
-  );
+class Deadline implements Renewable, Linked {
+  before: Linked | undefined;
+  after: Linked | undefined;
+  readonly call: Call;
+  readonly limits: DeadlineLimits;
+  readonly #nowMs: () => number;
+  readonly #endMs: number;
+  #dueMs: number;
+
+  constructor(call: Call, limits: DeadlineLimits, nowMs: () => number) {
+    const startMs = nowMs();
+    this.call = call;
+    this.limits = limits;
+    this.#nowMs = nowMs;
+    this.#endMs = startMs + limits.maxTimeoutMs;
+    this.#dueMs = Math.min(startMs + limits.timeoutMs, this.#endMs);
+  }
+
+  renew(): void {
+    this.#dueMs = Math.min(this.#nowMs() + this.limits.timeoutMs, this.#endMs);
+  }
+
+  /** Aborts the call where its time is over. */
+  check(nowMs: number): boolean {
+    if (nowMs < this.#dueMs) return false;
+    const { upstream, timeoutMs, maxTimeoutMs } = this.limits;
+    const isLongest = this.#dueMs === this.#endMs && timeoutMs !== maxTimeoutMs;
+    this.call.signal.abort(
+      isLongest ? late(upstream, maxTimeoutMs, 'maxTimeout') : late(upstream, timeoutMs, 'timeout'),
+    );
+    return true;
+  }
+}
+
+export type { Deadline };
+
+/** The deadlines of all calls under one timer: a timer each would cost more than the rest of the gateway's own work. */
+export class Deadlines {
+  readonly #nowMs: () => number;
+  readonly #open = new Ring<Deadline>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Aborts the call when its time is over, unless `end` comes first. */
+  start(call: Call, limits: DeadlineLimits): Deadline {
+    const deadline = new Deadline(call, limits, this.#nowMs);
+    call.deadline = deadline;
+    this.#open.add(deadline);
+    this.#timer ??= setInterval(() => this.#check(), stepMs);
+    return deadline;
+  }
+
+  end(deadline: Deadline): void {
+    this.#open.delete(deadline);
+    deadline.call.deadline = undefined;
+  }
+
+  #check(): void {
+    if (this.#open.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const nowMs = this.#nowMs();
+    this.#open.forEach((deadline) => {
+      if (deadline.check(nowMs)) this.#open.delete(deadline);
+    });
+  }
 }

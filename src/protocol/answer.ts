@@ -9,14 +9,14 @@ import {
   type Members,
   readObject,
   type ScanOptions,
-  type Shape,
   skipSpace,
   textOf,
 } from './json.ts';
 import { metaKey } from './message.ts';
+import { shapeOf } from './shape.ts';
 
 const leaf = null;
-const answerShape: Shape = {
+const answerShape = shapeOf({
   keys: {
     id: leaf,
     method: leaf,
@@ -32,7 +32,7 @@ const answerShape: Shape = {
       },
     },
   },
-};
+});
 
 export interface UpstreamError {
   readonly code: number;

@@ -36,6 +36,11 @@ export interface Reply {
   readonly status: number;
 }
 
+/** A time that can begin anew. */
+export interface Renewable {
+  renew(): void;
+}
+
 /** One abort, one listener: what an AbortSignal does here, without its cost on the hot path. */
 export class CallSignal {
   #cause: Error | undefined;
@@ -69,8 +74,8 @@ export class Call {
   /** Mcp-Param-* headers as they came: name in lower case, value still encoded; undefined where the client's transport has none. */
   readonly paramHeaders: ReadonlyMap<string, string> | undefined;
   readonly signal = new CallSignal();
-  /** Called when the upstream reports progress: what renews a deadline. */
-  onProgress: (() => void) | undefined;
+  /** Renewed when the upstream reports progress. */
+  deadline: Renewable | undefined;
   /** The public name of the tool or prompt, once it is known to exist: what metrics may use as a label. */
   known: { readonly tool?: string; readonly prompt?: string; readonly output?: Output } | undefined;
   readonly #deliver: (message: Buffer) => void;

@@ -1,8 +1,11 @@
 /** A cursor over the bytes of JSON text: finds members and ends of values without building objects. */
+import { knownAs, knownAt, type Shape } from './shape.ts';
 
 /** Where one member of an object lies: `keyStart` at its quote, `start` to `end` its value. */
 export interface Member {
   readonly key: string;
+  /** Whether the shape names it. */
+  readonly isKnown: boolean;
   readonly keyStart: number;
   readonly start: number;
   readonly end: number;
@@ -11,12 +14,6 @@ export interface Member {
 }
 
 export type Members = readonly Member[];
-
-/** Which members of an object are read; `every` records all of them, others only those named. */
-export interface Shape {
-  readonly every?: boolean;
-  readonly keys: Readonly<Record<string, Shape | null>>;
-}
 
 /** `strict` checks each byte of strings (for what is about to be sent on); otherwise strings are skipped by search. */
 export interface ScanOptions {
@@ -190,23 +187,32 @@ export function stringAt(b: Buffer, start: number, end: number): string {
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
 }
 
-/** The key at `i` and where its value starts. */
-function readKey(b: Buffer, i: number): { key: string; start: number } {
+/** The index after the key at `i`, and whether it is spelled with escapes. */
+function skipKey(b: Buffer, i: number): { readonly end: number; readonly escaped: boolean } {
   if (b[i] !== quote) throw syntax(i);
-  const end = skipString(b, i, true);
-  const at = skipSpace(b, end);
-  if (b[at] !== colon) throw syntax(at);
-  return { key: stringAt(b, i, end), start: skipSpace(b, at + 1) };
+  for (let j = i + 1; ; j++) {
+    const c = b[j];
+    if (c === quote) return { end: j + 1, escaped: false };
+    if (c === backslash) return { end: skipString(b, i, true), escaped: true };
+    if (c === undefined || c < 0x20) throw syntax(j);
+  }
 }
 
-/** The member whose key stands at `i`. */
+/** The member whose key stands at `i`; its key is empty where nobody asked for it. */
 function readMember(b: Buffer, i: number, shape: Shape, options: ScanOptions, depth: number): Member {
-  const { key, start } = readKey(b, i);
-  const inner = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
+  const { end: keyEnd, escaped } = skipKey(b, i);
+  const at = skipSpace(b, keyEnd);
+  if (b[at] !== colon) throw syntax(at);
+  const start = skipSpace(b, at + 1);
+  const known = escaped ? knownAs(stringAt(b, i, keyEnd), shape) : knownAt(b, i + 1, keyEnd - 1, shape);
+  const inner = known?.inner;
   const nested =
-    inner && b[start] === openBrace ? readObject(b, start, inner, options, depth + 1) : undefined;
-  const end = nested?.end ?? skipValue(b, start, options, depth + 1);
-  return { key, keyStart: i, start, end, members: nested?.members };
+    inner !== undefined && b[start] === openBrace
+      ? readObject(b, start, inner, options, depth + 1)
+      : undefined;
+  const end = nested === undefined ? skipValue(b, start, options, depth + 1) : nested.end;
+  const key = known?.key ?? (shape.every ? stringAt(b, i, keyEnd) : undefined);
+  return { key: key ?? '', isKnown: known !== undefined, keyStart: i, start, end, members: nested?.members };
 }
 
 /** Reads the object at `from` by its shape; a second member of a name that the shape has is a fault, as nobody could tell which one counts. */
@@ -223,8 +229,7 @@ export function readObject(
   if (b[i] === closeBrace) return { members, end: i + 1 };
   for (;;) {
     const member = readMember(b, i, shape, options, depth);
-    const known = Object.hasOwn(shape.keys, member.key);
-    if (known || shape.every === true) add(members, member, known);
+    if (member.isKnown || shape.every) add(members, member);
     i = skipSpace(b, member.end);
     if (b[i] === closeBrace) return { members, end: i + 1 };
     if (b[i] !== comma) throw syntax(i);
@@ -232,8 +237,8 @@ export function readObject(
   }
 }
 
-function add(members: Member[], member: Member, known: boolean): void {
-  if (known && find(members, member.key) !== undefined)
+function add(members: Member[], member: Member): void {
+  if (member.isKnown && members.some((other) => other.isKnown && other.key === member.key))
     throw new JsonFault('duplicate', `member "${member.key}" stands twice`);
   if (members.length >= membersMax) throw new JsonFault('depth', `more than ${membersMax} members`);
   members.push(member);

@@ -9,11 +9,11 @@ import {
   type Members,
   readObject,
   type ScanOptions,
-  type Shape,
   skipSpace,
   skipValue,
   textOf,
 } from './json.ts';
+import { shapeOf } from './shape.ts';
 
 /** The keys of `_meta` that the protocol defines (basic/index, "_meta"). */
 export const metaKey = {
@@ -27,7 +27,7 @@ export const metaKey = {
 } as const;
 
 const leaf = null;
-const requestShape: Shape = {
+const requestShape = shapeOf({
   keys: {
     jsonrpc: leaf,
     id: leaf,
@@ -58,7 +58,7 @@ const requestShape: Shape = {
       },
     },
   },
-};
+});
 
 /** A request whose bytes were checked once: UTF-8, valid JSON, no member twice that the gateway reads. */
 export interface RequestMessage {

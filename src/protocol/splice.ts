@@ -6,9 +6,18 @@ export interface Edit {
   readonly bytes: Buffer | undefined;
 }
 
+function isOrdered(edits: readonly Edit[]): boolean {
+  let at = 0;
+  for (const { start } of edits) {
+    if (start < at) return false;
+    at = start;
+  }
+  return true;
+}
+
 /** The pieces that make up `source` with the edits applied, without copying what stays; edits must not overlap. */
 export function cut(source: Buffer, edits: readonly Edit[]): Buffer[] {
-  const ordered = edits.length > 1 ? [...edits].sort((a, b) => a.start - b.start) : edits;
+  const ordered = isOrdered(edits) ? edits : [...edits].sort((a, b) => a.start - b.start);
   const pieces: Buffer[] = [];
   let at = 0;
   for (const edit of ordered) {
@@ -20,8 +29,22 @@ export function cut(source: Buffer, edits: readonly Edit[]): Buffer[] {
   return pieces;
 }
 
-/** The same as one buffer. */
-export const splice = (source: Buffer, edits: readonly Edit[]): Buffer => Buffer.concat(cut(source, edits));
+/** The same as one buffer, copied once. */
+export function splice(source: Buffer, edits: readonly Edit[]): Buffer {
+  const ordered = isOrdered(edits) ? edits : [...edits].sort((a, b) => a.start - b.start);
+  let { length } = source;
+  for (const { start, end, bytes } of ordered) length += (bytes?.length ?? 0) - (end - start);
+  const out = Buffer.allocUnsafe(length);
+  let from = 0;
+  let to = 0;
+  for (const { start, end, bytes } of ordered) {
+    to += source.copy(out, to, from, start);
+    if (bytes !== undefined) to += bytes.copy(out, to);
+    from = end;
+  }
+  source.copy(out, to, from);
+  return out;
+}
 
 /** Raw line ends become spaces, in a copy where there are any: in valid JSON they stand between tokens only. */
 export function onOneLine(bytes: Buffer): Buffer {

@@ -62,8 +62,11 @@ export class ChannelError extends Error {
   }
 }
 
+/** How an upstream is spoken to; `sse` is the HTTP+SSE of 2024-11-05. */
+export type Transport = 'stdio' | 'streamable-http' | 'sse';
+
 export interface Channel {
-  readonly transport: 'stdio' | 'streamable-http';
+  readonly transport: Transport;
   send(outgoing: Outgoing, exchange: Exchange): void;
   /** Sends a notification or a response; resolves when the server has taken it, or can't: never rejects. */
   post(body: Buffer, headers: readonly string[]): Promise<void>;

@@ -14,6 +14,7 @@ import { logLevels, sortMessage } from './inbox.ts';
 import { noTarget, type Target } from './outgoing.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
 import { SessionLost } from './session-lost.ts';
+import { RequestIds, SlotTable } from './slots.ts';
 import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
 
 /** What `server/discover` or `initialize` told. */
@@ -46,9 +47,6 @@ export interface ConnectionOptions {
   readonly events: ConnectionEvents;
 }
 
-/** Fixed width, so that the same request has the same length whichever id it gets. */
-const firstId = 1_000_000_000;
-const lastId = 9_999_999_999;
 /** So long a cancelled call may still have something to say. */
 const cancelledMs = 60_000;
 const cancelledMax = 1_000;
@@ -66,11 +64,11 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #context: ExchangeContext;
   readonly #questions: Questions;
-  readonly #calls = new Map<number, CallExchange>();
+  readonly #ids = new RequestIds();
+  readonly #calls = new SlotTable<CallExchange>();
   /** Cancelled calls count as unanswered, since what they still say must not be taken for another's. */
   readonly #cancelled = new Map<number, NodeJS.Timeout>();
   readonly #watches = new Map<number, { opened(): void; ended(): void }>();
-  #nextId = firstId;
   #level = logLevels.length;
   #dialect: Dialect;
 
@@ -93,6 +91,7 @@ export class Connection {
       isSessionLost: (error) => this.#isSessionLost(error),
       over: (id, failure) => {
         this.#calls.delete(id);
+        this.#ids.release(id);
         if (failure !== undefined) options.events.failed(failure);
       },
     };
@@ -114,8 +113,6 @@ export class Connection {
 
   /** Sends one caller's call under the upstream's own name; rejects with an RpcError. An abort of the call cancels it here too. */
   send(call: Call, target: Target): Promise<Reply> {
-    // Given up while it waited for its turn: nothing is sent, so that there is nothing to cancel either.
-    if (call.signal.cause !== undefined) return Promise.reject(call.signal.cause);
     if (this.#dialect.era === 'modern') return this.#sendOnce(call, target);
     const state = textOf(call.request.bytes, paramOf(call.request, 'requestState'));
     if (state !== undefined) return this.#resume(state, call);
@@ -182,6 +179,8 @@ export class Connection {
   }
 
   #sendOnce(call: Call, target: Target): Promise<Reply> {
+    // Given up while it waited for its turn: nothing is sent, so that there is nothing to cancel either.
+    if (call.signal.cause !== undefined) return Promise.reject(call.signal.cause);
     const id = this.#takeId();
     const { method } = call.request;
     const spliced = this.#dialect.body(call, id, target);
@@ -192,7 +191,7 @@ export class Connection {
       const exchange = new CallExchange(id, this.#context, { call, resolve, reject });
       this.#calls.set(id, exchange);
       this.#listenToAbort(call, exchange);
-      if (this.#calls.has(id)) this.channel.send({ id, method, body, headers }, exchange);
+      this.channel.send({ id, method, body, headers }, exchange);
     });
   }
 
@@ -200,7 +199,8 @@ export class Connection {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { call, resolve, reject };
       const exchange = this.#questions.resume(state, waiter);
-      if (this.#calls.has(exchange.id) && exchange.isWaiting) this.#listenToAbort(call, exchange);
+      if (this.#calls.get(exchange.id) === exchange && exchange.isWaiting)
+        this.#listenToAbort(call, exchange);
     });
   }
 
@@ -242,8 +242,7 @@ export class Connection {
 
   #onlyExchange(): CallExchange | undefined {
     if (this.#calls.size !== 1 || this.#cancelled.size > 0) return undefined;
-    const [only] = this.#calls.values();
-    return only;
+    return this.#calls.values()[0];
   }
 
   /** 404 to a session id (2025-11-25, "Session Management"); some servers say 400 and name the session. */
@@ -258,7 +257,9 @@ export class Connection {
     return (handlers) => {
       const id = this.#takeId();
       const end = (how: WatchEnd): void => {
-        if (this.#watches.delete(id)) handlers.ended(how);
+        if (!this.#watches.delete(id)) return;
+        this.#ids.release(id);
+        handlers.ended(how);
       };
       this.#watches.set(id, { opened: handlers.opened, ended: () => end('again') });
       const method = 'subscriptions/listen';
@@ -271,7 +272,9 @@ export class Connection {
       const body = this.#dialect.own(id, method, { notifications: filter });
       this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
       return () => {
-        if (this.#watches.delete(id)) this.#cancel(id);
+        if (!this.#watches.delete(id)) return;
+        this.#cancel(id);
+        this.#ids.release(id);
       };
     };
   }
@@ -291,8 +294,9 @@ export class Connection {
   }
 
   #takeId(): number {
-    const id = this.#nextId;
-    this.#nextId = id === lastId ? firstId : id + 1;
+    const id = this.#ids.take();
+    if (id === undefined)
+      throw new RpcError(own.overLimit, `server \`${this.#options.upstream}\` has too many requests open`);
     return id;
   }
 

@@ -5,6 +5,7 @@ import { encodeHeader } from '../protocol/headers.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import { metaKey } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
+import type { Transport } from './channel.ts';
 import { legacyBody, modernBody, type Target } from './outgoing.ts';
 
 /** How one upstream is spoken to. */
@@ -17,7 +18,7 @@ export interface Dialect {
   /** A request of the gateway's own. */
   own(id: number, method: string, params: Readonly<Record<string, unknown>>): Buffer;
   /** What tells the upstream that a request is cancelled, or undefined where closing its stream does. */
-  cancel(id: number, transport: 'stdio' | 'streamable-http'): Buffer | undefined;
+  cancel(id: number, transport: Transport): Buffer | undefined;
 }
 
 export interface Identity {

@@ -7,7 +7,8 @@ import { idOf } from '../protocol/message.ts';
 import type { Exchange, IncomingRest } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
-import { urlElicitation, urlRequired } from './input-required.ts';
+import { replyWithout, urlElicitation, urlRequired } from './input-required.ts';
+import { plainReply } from './plain-reply.ts';
 import { missingMembers, type ReplyContext, replyOf } from './reply.ts';
 import { SessionLost } from './session-lost.ts';
 import { SplicedRest } from './spliced-rest.ts';
@@ -26,6 +27,8 @@ export class CallExchange implements Exchange {
   #waiter: Waiter | undefined;
   /** The call of the last round, whose token and level hold until the next. */
   #call: Call;
+  /** What the server asked for and the caller did not declare. */
+  #lacking: Readonly<Record<string, unknown>> | undefined;
   /** What came while nobody waited. */
   #late: (() => void) | undefined;
   #isOver = false;
@@ -65,7 +68,7 @@ export class CallExchange implements Exchange {
       const context = this.#replyContext(waiter.call);
       reply =
         rest === undefined
-          ? this.#whole(scanned ?? scanUpstream(head, this.#context.scan), waiter.call, context)
+          ? this.#whole(head, scanned, waiter.call, context)
           : this.#stream(head, rest, context);
     } catch (error) {
       rest?.destroy();
@@ -114,6 +117,11 @@ export class CallExchange implements Exchange {
     late?.();
   }
 
+  /** The server was told that the caller did not declare these capabilities. */
+  lack(capabilities: Readonly<Record<string, unknown>>): void {
+    this.#lacking = { ...this.#lacking, ...capabilities };
+  }
+
   /** Ends a parked exchange that nobody comes back for. */
   abandon(): void {
     if (!this.#isOver) this.#end(undefined);
@@ -136,10 +144,14 @@ export class CallExchange implements Exchange {
     this.#context.over(this.id, failure);
   }
 
-  #whole(message: UpstreamMessage, call: Call, context: ReplyContext): Reply {
-    return message.kind === 'error' && message.error.code === urlRequired
-      ? urlElicitation(call, message.error)
-      : replyOf(message, context);
+  #whole(bytes: Buffer, scanned: UpstreamMessage | undefined, call: Call, context: ReplyContext): Reply {
+    const plain = scanned === undefined ? plainReply(bytes, context) : undefined;
+    if (plain !== undefined) return plain;
+    const message = scanned ?? scanUpstream(bytes, this.#context.scan);
+    if (message.kind === 'error' && message.error.code === urlRequired)
+      return urlElicitation(call, message.error);
+    const reply = replyOf(message, context);
+    return this.#lacking === undefined ? reply : replyWithout(this.#lacking, reply, call);
   }
 
   #stream(head: Buffer, rest: IncomingRest, context: ReplyContext): Reply {

@@ -103,15 +103,15 @@ function noAnswer(head: Head): ChannelError {
 const refusalBytesMax = 65_536;
 
 /** The body of an answer outside 2xx: its first bytes go with the error, whose reader may find a JSON-RPC error there. */
-class RefusalBody implements Body {
-  readonly #call: HttpCall;
+export class RefusalBody implements Body {
+  readonly #call: Pick<HttpCall, 'fail'>;
   readonly #context: ChannelContext;
   readonly #head: Head;
   readonly #flow: Flow;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(call: HttpCall, context: ChannelContext, head: Head, flow: Flow) {
+  constructor(call: Pick<HttpCall, 'fail'>, context: ChannelContext, head: Head, flow: Flow) {
     this.#call = call;
     this.#context = context;
     this.#head = head;

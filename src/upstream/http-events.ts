@@ -132,6 +132,8 @@ export interface StreamReader {
   /** The server has accepted: from now on nothing is missed. */
   open?(): void;
   message(data: Buffer): void;
+  /** The event of HTTP+SSE that says where messages go (2024-11-05, "HTTP with SSE"). */
+  endpoint?(data: Buffer): void;
   /** Called once, unless the stream was closed from here: `cause.http` has the status of a refusal, a StreamLost says where it ended. */
   closed(cause: Error): void;
 }
@@ -184,8 +186,13 @@ export class ListenEvents implements Receiver, Body, SseDecoderOptions {
   }
 
   onEvent(event: SseEvent): void {
+    if (this.#isOver) return;
+    if (event.type === 'endpoint') {
+      this.#reader.endpoint?.(event.data);
+      return;
+    }
     const message = messageOf(event);
-    if (message === undefined || this.#isOver) return;
+    if (message === undefined) return;
     if (isUtf8(message)) this.#reader.message(message);
     else {
       this.#flow?.abort();

@@ -1,4 +1,5 @@
 /** The headers of requests to one upstream. */
+import type { Log } from '../observe/log.ts';
 
 /** What a configuration can't change: the transport sets these, or undici does. */
 const reserved = new Set([
@@ -46,3 +47,54 @@ export class HeaderSet {
     return kept;
   }
 }
+
+/** An answer is read as it comes. */
+export const noEncoding: readonly string[] = ['accept-encoding', 'identity'];
+
+/** Those of a POST with a message. */
+export const postHeaders: readonly string[] = [
+  'content-type',
+  'application/json',
+  'accept',
+  'application/json, text/event-stream',
+  ...noEncoding,
+];
+
+export interface ConfiguredHeaders {
+  readonly name: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** The headers of the configuration that count, and the credentials of the URL, as names and values in turn. */
+export function configuredHeaders({ name, url, headers, log }: ConfiguredHeaders): string[] {
+  const all: string[] = [];
+  for (const [header, value] of Object.entries(headers)) {
+    if (isReserved(header))
+      log.warn({ upstream: name, header }, 'Ignored a header that the gateway sets itself');
+    else all.push(header, value);
+  }
+  const hasOwn = Object.keys(headers).some((header) => header.toLowerCase() === 'authorization');
+  if (url.username === '' || hasOwn) return all;
+  const credentials = Buffer.from(`${decoded(url.username)}:${decoded(url.password)}`);
+  return [...all, 'authorization', `Basic ${credentials.toString('base64')}`];
+}
+
+/** A part of a URL as it was meant, or as it stands where a percent sign means itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Shorter header values are no secrets, and hiding them would hide every message. */
+const secretBytesMin = 6;
+
+/** What of those headers no message may show. */
+export const secretsOf = (configured: readonly string[]): string[] =>
+  configured
+    .flatMap((value, index) => (index % 2 === 0 ? [] : value.split(' ')))
+    .filter((secret) => secret.length >= secretBytesMin);

@@ -1,5 +1,5 @@
 /** The channel to a server that speaks Streamable HTTP (2026-07-28 and back to 2025-03-26). */
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import {
@@ -12,9 +12,11 @@ import {
 } from './channel.ts';
 import { DroppedAnswer, HttpCall } from './http-answer.ts';
 import { ListenEvents, type StreamReader } from './http-events.ts';
-import { HeaderSet, isReserved } from './http-headers.ts';
+import { configuredHeaders, HeaderSet, noEncoding, postHeaders, secretsOf } from './http-headers.ts';
+import { type Pools, poolsOf } from './http-pool.ts';
 import { HttpRequest, type HttpRequestOptions, type Place } from './http-request.ts';
 import type { ChannelContext, Receiver } from './http-response.ts';
+import { SlotTable } from './slots.ts';
 
 export interface HttpOptions {
   readonly name: string;
@@ -46,30 +48,8 @@ const postsMax = 256;
 const postSilenceMs = 30_000;
 /** How long the end of a session may take. */
 const goodbyeMs = 1000;
-/**
- * How long an idle connection is kept: a call that meets a dead one can't be sent again, and servers were seen to end
- * one long before the time that they announce. Over TLS a new connection costs more than that rare call.
- */
-const idleMs = { plain: 250, tls: 4_000 };
-/** The longest that a server's own word (Keep-Alive) is taken for. */
-const idleMaxMs = { plain: 250, tls: 60_000 };
-/** How much earlier than it says a server may close an idle connection. */
-const idleMarginMs = 1_000;
-
 /** Visible ASCII (2025-11-25, "Session Management"), of a length that a header can have. */
 const sessionForm = /^[\x21-\x7e]{1,1024}$/;
-/** Shorter header values are no secrets, and hiding them would hide every message. */
-const secretBytesMin = 6;
-
-const noEncoding = ['accept-encoding', 'identity'];
-const postHeaders = [
-  'content-type',
-  'application/json',
-  'accept',
-  'application/json, text/event-stream',
-  ...noEncoding,
-];
-
 interface OpenRequest {
   readonly call: HttpCall;
   readonly request: HttpRequest;
@@ -89,11 +69,8 @@ export class HttpChannel implements Channel {
   readonly #posted: HeaderSet;
   /** The headers of the configuration. */
   readonly #configured: HeaderSet;
-  readonly #calls: Dispatcher;
-  /** For what stays open, and for what may not wait behind calls, since calls may wait for it. */
-  readonly #aside: Dispatcher;
-  readonly #pools: readonly Pool[];
-  readonly #open = new Map<number, OpenRequest>();
+  readonly #pools: Pools;
+  readonly #open = new SlotTable<OpenRequest>();
   readonly #streams = new Map<ListenEvents, HttpRequest>();
   #listens = 0;
   #posts = 0;
@@ -108,29 +85,18 @@ export class HttpChannel implements Channel {
     const configured = configuredHeaders(options);
     this.#configured = new HeaderSet(configured);
     this.#posted = new HeaderSet([...postHeaders, ...configured]);
-    const secrets = configured.flatMap((value, index) => (index % 2 === 0 ? [] : value.split(' ')));
     this.#context = {
       name,
       origin: url.origin,
       limits,
       log,
-      secrets: secrets.filter((secret) => secret.length >= secretBytesMin),
+      secrets: secretsOf(configured),
       route: options.route,
       stray: (message) => options.events.message(message),
       initialized: (session) => this.#keepSession(session),
       forget: (id) => this.#forget(id),
     };
-    if (options.dispatcher === undefined) {
-      const calls = poolOf(options, limits.exchangesMax);
-      const aside = poolOf(options, 2 * streamsMax + postsMax);
-      this.#pools = [calls, aside];
-      this.#calls = calls;
-      this.#aside = aside;
-    } else {
-      this.#pools = [];
-      this.#calls = options.dispatcher;
-      this.#aside = options.dispatcher;
-    }
+    this.#pools = poolsOf(options, limits.exchangesMax, 2 * streamsMax + postsMax);
   }
 
   /** The session that the server gave with its answer to the last `initialize`. */
@@ -155,7 +121,7 @@ export class HttpChannel implements Channel {
     const headers = this.#posted.with(outgoing.headers);
     if (method !== 'initialize') this.#addSession(headers);
     const call = new HttpCall(this.#context, id, method, exchange);
-    const dispatcher = isListen ? this.#aside : this.#calls;
+    const dispatcher = isListen ? this.#pools.aside : this.#pools.calls;
     const request = this.#request(dispatcher, 'POST', { headers, body, silenceMs: 0 }, call);
     this.#open.set(id, { call, request, isListen });
     if (isListen) this.#listens += 1;
@@ -177,7 +143,12 @@ export class HttpChannel implements Channel {
         this.#posts -= 1;
         resolve();
       });
-      this.#request(this.#aside, 'POST', { headers: all, body, silenceMs: postSilenceMs }, answer).send();
+      this.#request(
+        this.#pools.aside,
+        'POST',
+        { headers: all, body, silenceMs: postSilenceMs },
+        answer,
+      ).send();
     });
   }
 
@@ -201,7 +172,12 @@ export class HttpChannel implements Channel {
     const all = this.#configured.with(['accept', 'text/event-stream', ...noEncoding, ...headers]);
     this.#addSession(all);
     const stream: ListenEvents = new ListenEvents(this.#context, reader, () => this.#streams.delete(stream));
-    const request = this.#request(this.#aside, 'GET', { headers: all, body: null, silenceMs: 0 }, stream);
+    const request = this.#request(
+      this.#pools.aside,
+      'GET',
+      { headers: all, body: null, silenceMs: 0 },
+      stream,
+    );
     this.#streams.set(stream, request);
     request.send();
     return () => {
@@ -226,7 +202,7 @@ export class HttpChannel implements Channel {
       stream.fail(closedError(true));
     }
     await this.#endSession();
-    await Promise.all(this.#pools.map((pool) => pool.destroy()));
+    await this.#pools.destroy();
   }
 
   /** Tells the server that the session is over, and doesn't wait long for it to hear. */
@@ -244,7 +220,7 @@ export class HttpChannel implements Channel {
       const timer = setTimeout(done, goodbyeMs);
       const answer = new DroppedAnswer(this.#context, 'end of the session', done);
       const request = this.#request(
-        this.#aside,
+        this.#pools.aside,
         'DELETE',
         { headers, body: null, silenceMs: goodbyeMs },
         answer,
@@ -292,40 +268,3 @@ export class HttpChannel implements Channel {
 
 const closedError = (sent: boolean): ChannelError =>
   new ChannelError('closed', 'the gateway closed the connection', { sent });
-
-function poolOf({ url, connectTimeoutMs }: HttpOptions, connections: number): Pool {
-  const kind = url.protocol === 'https:' ? 'tls' : 'plain';
-  return new Pool(url.origin, {
-    connections,
-    pipelining: 1,
-    connectTimeout: connectTimeoutMs,
-    keepAliveTimeout: idleMs[kind],
-    keepAliveMaxTimeout: idleMaxMs[kind],
-    keepAliveTimeoutThreshold: idleMarginMs,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-}
-
-/** The headers of the configuration that count, and the credentials of the URL, as names and values in turn. */
-function configuredHeaders({ name, url, headers, log }: HttpOptions): string[] {
-  const all: string[] = [];
-  for (const [header, value] of Object.entries(headers)) {
-    if (isReserved(header))
-      log.warn({ upstream: name, header }, 'Ignored a header that the gateway sets itself');
-    else all.push(header, value);
-  }
-  const hasOwn = Object.keys(headers).some((header) => header.toLowerCase() === 'authorization');
-  if (url.username === '' || hasOwn) return all;
-  const credentials = Buffer.from(`${decoded(url.username)}:${decoded(url.password)}`);
-  return [...all, 'authorization', `Basic ${credentials.toString('base64')}`];
-}
-
-/** A part of a URL as it was meant, or as it stands where a percent sign means itself. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}

@@ -116,7 +116,7 @@ function passProgress(message: Notification, options: InboxOptions): void {
   }
   const { call } = exchange;
   const bytes = call.request.bytes.subarray(own.start, own.end);
-  call.onProgress?.();
+  call.deadline?.renew();
   if (exchange.isWaiting) call.notify(splice(message.bytes, [{ start: token.start, end: token.end, bytes }]));
 }
 

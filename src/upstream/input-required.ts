@@ -1,7 +1,7 @@
 /** Replies that ask the caller (Multi Round-Trip Requests). */
 import type { UpstreamError } from '../protocol/answer.ts';
 import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
-import { code, RpcError } from '../protocol/errors.ts';
+import { code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf } from '../protocol/json.ts';
 import { idOf, metaKey } from '../protocol/message.ts';
 
@@ -37,6 +37,21 @@ const missingCapability = (needed: Json): RpcError =>
     data: { requiredCapabilities: needed },
     status: 400,
   });
+
+/** How a server hears that the caller can't be asked; one that fails for that says so again. */
+export const undeclaredWords = 'The client did not declare the capability that this question needs';
+
+/**
+ * The reply of a call in which something was asked that its caller did not declare: a failure that repeats `undeclaredWords` becomes the error
+ * for that (basic/index, "_meta"), and anything else passes, since the server did without.
+ */
+export function replyWithout(needed: Json, reply: Reply, call: Call): Reply {
+  const isForThat = reply.outcome.kind === 'error' && Buffer.concat(reply.parts).includes(undeclaredWords);
+  if (!isForThat) return reply;
+  const error = missingCapability(needed);
+  const outcome = { kind: 'error', error: String(error.code) } as const;
+  return { parts: [errorMessage(idOf(call.request), error)], outcome, status: error.status };
+}
 
 /** The code by which a server of 2025-11-25 says that the user must visit a URL first. */
 export const urlRequired = -32042;

@@ -18,6 +18,8 @@ export interface NegotiateOptions {
   readonly timeoutMs: number;
   /** False where an earlier probe ended the child: such servers take nothing but `initialize` first. */
   readonly probe: boolean;
+  /** Whether another transport may be tried where this one is refused. */
+  readonly fallback: boolean;
 }
 
 /** What some servers hide tools from clients without; each call is then answered for what its own caller can do. */
@@ -28,6 +30,14 @@ export class ProbeEndedChild extends Error {
   constructor(cause: unknown) {
     super('the server exited on server/discover', { cause });
     this.name = 'ProbeEndedChild';
+  }
+}
+
+/** The server takes no POST of Streamable HTTP, so that it may be one of HTTP+SSE (2026-07-28, Streamable HTTP, "Backward Compatibility"). */
+export class PostRefused extends Error {
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = 'PostRefused';
   }
 }
 
@@ -131,6 +141,35 @@ export async function initialize(
   return profileOf(result, dialect, result['serverInfo']);
 }
 
+const refusedStatus: ReadonlySet<number> = new Set([400, 404, 405]);
+/** Whoever says these takes JSON-RPC in a POST. */
+const streamableCodes: ReadonlySet<number> = new Set([
+  ...modernCodes,
+  code.unsupportedVersion,
+  code.methodNotFound,
+]);
+
+/** Whether a POST was refused by what may be a server of HTTP+SSE. */
+function isPostRefused(error: unknown): error is RpcError {
+  if (!(error instanceof RpcError) || streamableCodes.has(error.code)) return false;
+  const { cause } = error;
+  return cause instanceof ChannelError && refusedStatus.has(cause.http?.status ?? 0);
+}
+
+/** `initialize` as the first words to a server over Streamable HTTP. */
+async function initializePosted(
+  connection: Connection,
+  options: NegotiateOptions,
+  timeoutMs: number,
+): Promise<Profile> {
+  try {
+    return await initialize(connection, options, timeoutMs);
+  } catch (error) {
+    if (options.fallback && isPostRefused(error)) throw new PostRefused(error);
+    throw error;
+  }
+}
+
 const after = (ms: number): Promise<'late'> =>
   new Promise((resolve) => {
     setTimeout(resolve, ms, 'late').unref();
@@ -158,12 +197,15 @@ async function negotiateStdio(connection: Connection, options: NegotiateOptions)
   }
 }
 
-/** The profile of what is at the other end; rejects with an RpcError or ProbeEndedChild where there is none. */
+/** The profile of what is at the other end; rejects with an RpcError, ProbeEndedChild or PostRefused where there is none. */
 export async function negotiate(connection: Connection, options: NegotiateOptions): Promise<Profile> {
-  if (!options.probe) return initialize(connection, options, options.timeoutMs);
-  if (connection.channel.transport === 'stdio') return negotiateStdio(connection, options);
+  const { transport } = connection.channel;
+  // HTTP+SSE is of one revision, which knows no probe.
+  if (!options.probe || transport === 'sse') return initialize(connection, options, options.timeoutMs);
+  if (transport === 'stdio') return negotiateStdio(connection, options);
   const began = performance.now();
   const probed = await probe(connection, options.timeoutMs);
   if (probed.kind === 'modern') return probed.profile;
-  return initialize(connection, options, Math.max(1, options.timeoutMs - (performance.now() - began)));
+  const leftMs = Math.max(1, options.timeoutMs - (performance.now() - began));
+  return initializePosted(connection, options, leftMs);
 }

@@ -3,9 +3,10 @@ import type { Seal } from '../auth/seal.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import { routeOf } from '../protocol/answer.ts';
-import type { Channel, ChannelEvents } from './channel.ts';
+import type { Channel, ChannelEvents, Transport } from './channel.ts';
 import type { Identity } from './dialect.ts';
 import { openHttp } from './http.ts';
+import { openHttpSse } from './http-sse.ts';
 import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
 import { Upstream, type UpstreamEvents } from './upstream.ts';
@@ -32,7 +33,9 @@ const connectTimeoutMs = 10_000;
 /** Lists, probes and watches must not wait for a place among calls. */
 const ownExchangesMax = 64;
 
-function opener(server: ServerConfig, options: OpenOptions): (events: ChannelEvents) => Channel {
+type Opener = (events: ChannelEvents, transport: Transport) => Channel;
+
+function opener(server: ServerConfig, options: OpenOptions): Opener {
   const { target, name } = server;
   const { limits } = options.config;
   const { log } = options;
@@ -55,8 +58,8 @@ function opener(server: ServerConfig, options: OpenOptions): (events: ChannelEve
           onNoise: (why) => options.events.dropped(name, why),
         });
     case 'http':
-      return (events) =>
-        openHttp({
+      return (events, transport) =>
+        (transport === 'sse' ? openHttpSse : openHttp)({
           name,
           url: target.url,
           headers: target.headers,
@@ -71,11 +74,16 @@ function opener(server: ServerConfig, options: OpenOptions): (events: ChannelEve
   }
 }
 
+function transportsOf({ target }: ServerConfig): readonly [Transport, ...Transport[]] {
+  if (target.kind === 'stdio') return ['stdio'];
+  return target.transport === 'auto' ? ['streamable-http', 'sse'] : [target.transport];
+}
+
 /** An upstream that is not started yet. */
 export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstream =>
   new Upstream({
     name: server.name,
-    transport: server.target.kind === 'stdio' ? 'stdio' : 'streamable-http',
+    transports: transportsOf(server),
     identity: options.identity,
     scan: { strict: false, depthMax: options.config.limits.nestingMax },
     resultBytesMax: options.config.limits.resultBytesMax,

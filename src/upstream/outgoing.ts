@@ -13,19 +13,16 @@ export interface Target {
 
 export const noTarget: Target = { member: undefined, name: undefined, paramHeaders: [] };
 
-const replaced = (member: Member, text: string): Edit => ({
-  start: member.start,
-  end: member.end,
-  bytes: Buffer.from(text),
-});
+const replaced = (member: Member, bytes: Buffer): Edit => ({ start: member.start, end: member.end, bytes });
 
 /** The edits that every era needs: the gateway's id and token in place of the caller's, the upstream's own name. */
 function commonEdits(request: RequestMessage, id: number, target: Target): Edit[] {
-  const edits = [replaced(request.id, String(id))];
-  const token = find(request.meta, metaKey.progressToken);
-  if (token !== undefined) edits.push(replaced(token, String(id)));
+  const bytes = Buffer.from(String(id), 'latin1');
+  const edits = [replaced(request.id, bytes)];
   if (target.member !== undefined && target.name !== undefined)
-    edits.push(replaced(target.member, JSON.stringify(target.name)));
+    edits.push(replaced(target.member, Buffer.from(JSON.stringify(target.name))));
+  const token = find(request.meta, metaKey.progressToken);
+  if (token !== undefined) edits.push(replaced(token, bytes));
   return edits;
 }
 

@@ -5,7 +5,7 @@ import { code, own } from '../protocol/errors.ts';
 import { jsonOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import type { CallExchange, Waiter } from './exchange.ts';
-import { capabilitiesOf, inputRequired } from './input-required.ts';
+import { capabilitiesOf, inputRequired, undeclaredWords } from './input-required.ts';
 import type { Parks } from './parks.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -44,27 +44,27 @@ const isRecord = (value: unknown): value is Json =>
 
 const key = 'answer';
 
-/** Why this caller can't be asked, as the code for the server; undefined where it can. */
-function undeclared({ method, params }: Question, call: Call): number | undefined {
+/** What a caller would have to declare to be asked, and the code that tells the server. */
+interface Lacking {
+  readonly needed: Json;
+  readonly errorCode: number;
+}
+
+/** Why this caller can't be asked; undefined where it can. */
+function lackingOf({ method, params }: Question, call: Call): Lacking | undefined {
   const declared = capabilitiesOf(call);
-  switch (method) {
-    case 'sampling/createMessage': {
-      const sampling = declared['sampling'];
-      if (!isRecord(sampling)) return code.methodNotFound;
-      return params['tools'] !== undefined && sampling['tools'] === undefined
-        ? code.invalidParams
-        : undefined;
-    }
-    case 'elicitation/create': {
-      const elicitation = declared['elicitation'];
-      if (!isRecord(elicitation)) return code.invalidParams;
-      const isPlain = elicitation['form'] === undefined && elicitation['url'] === undefined;
-      const mode = params['mode'] === 'url' ? 'url' : 'form';
-      return elicitation[mode] !== undefined || (isPlain && mode === 'form') ? undefined : code.invalidParams;
-    }
-    default:
-      return code.methodNotFound;
+  if (method === 'sampling/createMessage') {
+    const { sampling } = declared;
+    if (!isRecord(sampling)) return { needed: { sampling: {} }, errorCode: code.methodNotFound };
+    return params['tools'] !== undefined && sampling['tools'] === undefined
+      ? { needed: { sampling: { tools: {} } }, errorCode: code.invalidParams }
+      : undefined;
   }
+  const { elicitation } = declared;
+  const mode = params['mode'] === 'url' ? 'url' : 'form';
+  const isPlain = isRecord(elicitation) && !('form' in elicitation) && !('url' in elicitation);
+  const isDeclared = isRecord(elicitation) && (mode in elicitation || (isPlain && mode === 'form'));
+  return isDeclared ? undefined : { needed: { elicitation: { [mode]: {} } }, errorCode: code.invalidParams };
 }
 
 /** As 2026-07-28 asks it. */
@@ -111,9 +111,12 @@ export class Questions {
     const answers = jsonOf(request.bytes, paramOf(request, 'inputResponses'));
     const answer = isRecord(answers) ? answers[key] : undefined;
     exchange.resume(waiter);
-    if (isRecord(answer)) this.#result(question.id, answer);
-    else if (question.method === 'elicitation/create') this.#result(question.id, { action: 'cancel' });
-    else this.#error(question, code.invalidParams, 'The caller came back without an answer');
+    if (!isRecord(answer)) {
+      // Asked again rather than refused (Multi Round-Trip Requests, "Error Handling").
+      this.#put(question, exchange);
+      return exchange;
+    }
+    this.#result(question.id, answer);
     const next = this.#queues.get(exchange)?.shift();
     if (next !== undefined) this.#put(next, exchange);
     return exchange;
@@ -132,9 +135,10 @@ export class Questions {
       this.#error(question, code.methodNotFound, 'The gateway can not tell whose call this is about');
       return;
     }
-    const lacking = undeclared(question, exchange.call);
+    const lacking = lackingOf(question, exchange.call);
     if (lacking !== undefined) {
-      this.#error(question, lacking, `The client did not declare what ${question.method} needs`);
+      exchange.lack(lacking.needed);
+      this.#error(question, lacking.errorCode, undeclaredWords);
       return;
     }
     if (!exchange.isWaiting) {

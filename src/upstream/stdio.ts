@@ -1,5 +1,6 @@
 /** The stdio transport: one JSON-RPC message a line, to and from a child process. */
 import { own, RpcError } from '../protocol/errors.ts';
+import { LineSplitter, trimmed } from '../protocol/lines.ts';
 import {
   type Channel,
   ChannelError,
@@ -9,8 +10,8 @@ import {
   type Routed,
 } from './channel.ts';
 import { Child, type ChildExit, type ChildLog, type ChildTarget } from './child.ts';
-import { LineSplitter } from './lines.ts';
 import { newMarker } from './process-tree.ts';
+import { SlotTable } from './slots.ts';
 import { StderrTail } from './stderr-tail.ts';
 
 /** Why something went nowhere: no JSON-RPC, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
@@ -41,23 +42,12 @@ const newline = Buffer.from('\n');
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
 const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,/;
 
-const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0d;
-
-/** Without white space around it, nor the byte order mark that .NET begins with. */
-function trimmed(line: Buffer): Buffer {
-  let start = line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
-  let end = line.length;
-  while (isSpace(line[start])) start++;
-  while (end > start && isSpace(line[end - 1])) end--;
-  return end - start === line.length ? line : line.subarray(start, end);
-}
-
 /** A channel to one child, which is started at once; a failure to start arrives as `events.closed`. */
 export class StdioChannel implements Channel {
   readonly transport = 'stdio';
   readonly #options: StdioOptions;
   readonly #child: Child;
-  readonly #open = new Map<number, Exchange>();
+  readonly #open = new SlotTable<Exchange>();
   /** What came after the child stopped listening and before it is known why, which is soon. */
   readonly #unsent = new Map<number, Exchange>();
   readonly #stderr = new StderrTail();

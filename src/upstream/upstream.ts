@@ -5,11 +5,11 @@ import { own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import { type Backoff, exponentialBackoff } from './backoff.ts';
-import { type Channel, ChannelError, type ChannelEvents } from './channel.ts';
+import { type Channel, ChannelError, type ChannelEvents, type Transport } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { reasonOf } from './failure.ts';
-import { initialize, type NegotiateOptions, negotiate, ProbeEndedChild } from './negotiate.ts';
+import { initialize, type NegotiateOptions, negotiate, PostRefused, ProbeEndedChild } from './negotiate.ts';
 import type { ParkedCalls } from './questions.ts';
 import { canWatch, ResourceWatch } from './resource-watch.ts';
 
@@ -42,7 +42,8 @@ export interface UpstreamEvents {
 
 export interface UpstreamOptions {
   readonly name: string;
-  readonly transport: 'stdio' | 'streamable-http';
+  /** In the order in which they are tried: a further one only where the server refused to be spoken to by the one before. */
+  readonly transports: readonly [Transport, ...Transport[]];
   readonly identity: Identity;
   readonly scan: ScanOptions;
   readonly resultBytesMax: number;
@@ -50,7 +51,7 @@ export interface UpstreamOptions {
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
   /** Opens the transport; must not throw. */
-  open(events: ChannelEvents): Channel;
+  open(events: ChannelEvents, transport: Transport): Channel;
   readonly events: UpstreamEvents;
   readonly log: Log;
   readonly now: () => number;
@@ -64,12 +65,14 @@ const retireMs = 30_000;
 
 export class Upstream {
   readonly name: string;
-  readonly transport: 'stdio' | 'streamable-http';
   readonly resources: ResourceWatch;
   readonly #options: UpstreamOptions;
   readonly #backoff: Backoff;
   #state: State = { kind: 'idle' };
   #probe = true;
+  #transport: Transport;
+  /** What the transport before this one was refused with. */
+  #refused: PostRefused | undefined;
   #timer: NodeJS.Timeout | undefined;
   #connection: Connection | undefined;
   #unwatch: (() => void) | undefined;
@@ -79,7 +82,7 @@ export class Upstream {
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
-    this.transport = options.transport;
+    [this.#transport] = options.transports;
     this.#options = options;
     this.#backoff = exponentialBackoff(options.random);
     this.resources = new ResourceWatch({
@@ -97,6 +100,11 @@ export class Upstream {
     return this.#state;
   }
 
+  /** The one in use, or the one that was tried last. */
+  get transport(): Transport {
+    return this.#transport;
+  }
+
   get live(): Live | undefined {
     return this.#state.kind === 'up' ? this.#state.live : undefined;
   }
@@ -105,13 +113,15 @@ export class Upstream {
   pushes(kind: ListKind): boolean {
     const live = this.live;
     if (live === undefined || !declaresChanges(live.profile, kind)) return false;
-    return this.#watching || (live.profile.dialect.era === 'legacy' && this.transport === 'stdio');
+    return this.#watching || (live.profile.dialect.era === 'legacy' && this.transport !== 'streamable-http');
   }
 
   /** Starts it, and starts it again for as long as it is not stopped. */
   start(): void {
     if (this.#state.kind !== 'idle' && this.#state.kind !== 'down') return;
     clearTimeout(this.#timer);
+    [this.#transport] = this.#options.transports;
+    this.#refused = undefined;
     const done = this.#connect();
     this.#state = { kind: 'starting', sinceMs: this.#options.now(), done };
   }
@@ -158,10 +168,11 @@ export class Upstream {
     // What the last child left behind may still hold its port or its files.
     await this.#closing;
     if (this.#isStopped()) return;
-    const channel: Channel = this.#options.open({
+    const events: ChannelEvents = {
       message: (bytes) => connection.receive(bytes, undefined),
       closed: (cause) => this.#lost(connection, cause),
-    });
+    };
+    const channel = this.#options.open(events, this.#transport);
     const connection: Connection = new Connection(channel, modernDialect(this.#options.identity), {
       upstream: this.name,
       scan: this.#options.scan,
@@ -201,7 +212,13 @@ export class Upstream {
         await this.#connect();
         return;
       }
-      this.#fall(error as Error, false);
+      if (error instanceof PostRefused) {
+        this.#refused = error;
+        this.#transport = this.#nextTransport() ?? this.#transport;
+        await this.#connect();
+        return;
+      }
+      this.#fall(afterRefusal(error as Error, this.#refused), false);
     }
   }
 
@@ -228,9 +245,15 @@ export class Upstream {
     this.#options.events.mayHaveChanged(this, listKinds);
   }
 
+  #nextTransport(): Transport | undefined {
+    const { transports } = this.#options;
+    return transports[transports.indexOf(this.#transport) + 1];
+  }
+
   #negotiation(): NegotiateOptions {
     const { identity, scan, startTimeoutMs } = this.#options;
-    return { upstream: this.name, identity, scan, timeoutMs: startTimeoutMs, probe: this.#probe };
+    const fallback = this.#nextTransport() !== undefined;
+    return { upstream: this.name, identity, scan, timeoutMs: startTimeoutMs, probe: this.#probe, fallback };
   }
 
   #failed(connection: Connection, error: Error): void {
@@ -297,6 +320,12 @@ const declaresChanges = (profile: Profile, kind: ListKind): boolean => {
     (capability as { listChanged?: unknown }).listChanged === true
   );
 };
+
+/** Both of what was tried, since nobody can know which of the two was meant to work. */
+const afterRefusal = (error: Error, refused: PostRefused | undefined): Error =>
+  refused === undefined
+    ? error
+    : new Error(`${refused.message}; over HTTP+SSE: ${error.message}`, { cause: error });
 
 async function bounded(done: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

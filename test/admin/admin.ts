@@ -17,6 +17,7 @@ export function openAdmin(options: OpenOptions = {}): Promise<Admin> {
   return startAdmin({
     address: { host: '127.0.0.1', port: 0 },
     hosts: [],
+    access: { metrics: () => true, status: () => true },
     metrics: given.metrics ?? createMetrics({ version: '1' }),
     health: { ready: isReady, upstreams: () => upstreams },
     log: createLog({ level: 'info', secrets, destination: { write: (line) => void logged.push(line) } }),

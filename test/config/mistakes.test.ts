@@ -169,23 +169,6 @@ describe('one mistake', () => {
   });
 });
 
-describe('an address beyond loopback', () => {
-  test.each(['0.0.0.0:8808', ':8808', '*:8808', '[::]:8808', '192.168.1.5:80', 'example.com:80'])(
-    '%s is refused for want of authentication',
-    (address) => {
-      for (const key of ['listen', 'admin']) {
-        const [complaint] = complaintsIn(`${key}: "${address}"`);
-        expect(complaint).toContain(`${key}: listening beyond loopback without authentication is refused`);
-        expect(complaint).toContain('keys are not available yet');
-      }
-    },
-  );
-
-  test.each(['127.0.0.1:0', 'localhost:1', '[::1]:2', '127.9.9.9:3'])('%s is not', (address) => {
-    expect(parse(`listen: "${address}"\nadmin: "${address}"`).listen.port).toBeLessThan(4);
-  });
-});
-
 describe('what is no usable YAML', () => {
   test.each([
     ['a: "x\nb: c\n', /^config\.yaml:\d+:\d+ Missing closing "quote/],

@@ -1,5 +1,4 @@
-/** The fixture's prompts and resources. */
-import { completable, ResourceTemplate } from '@modelcontextprotocol/server';
+/** The fixtures' prompts and resources, in either era. */
 import { z } from 'zod';
 import { redPixelPng } from './samples.mjs';
 
@@ -7,8 +6,8 @@ const says = (content) => ({ role: 'user', content });
 const saysText = (text) => says({ type: 'text', text });
 const startingWith = (words) => (value) => words.filter((word) => word.startsWith(value));
 
-/** Registers the suite's prompts that need no input. */
-export function registerPrompts(server) {
+/** Registers the suite's prompts that need no input; `promptArguments` makes a schema of properties, as the package wants it. */
+export function registerPrompts(server, { completable, promptArguments }) {
   server.registerPrompt('test_simple_prompt', { description: 'A prompt without arguments' }, () => ({
     messages: [saysText('This is a simple prompt for testing.')],
   }));
@@ -16,7 +15,7 @@ export function registerPrompts(server) {
     'test_prompt_with_arguments',
     {
       description: 'A prompt with two arguments',
-      argsSchema: z.object({
+      argsSchema: promptArguments({
         arg1: completable(
           z.string().describe('First test argument'),
           startingWith(['paris', 'park', 'party', 'test']),
@@ -32,7 +31,7 @@ export function registerPrompts(server) {
     'test_prompt_with_embedded_resource',
     {
       description: 'A prompt with a resource inside',
-      argsSchema: z.object({ resourceUri: z.string().describe('URI of the resource to embed') }),
+      argsSchema: promptArguments({ resourceUri: z.string().describe('URI of the resource to embed') }),
     },
     ({ resourceUri }) => ({
       messages: [
@@ -57,7 +56,7 @@ export function registerPrompts(server) {
 }
 
 /** Registers the suite's resources and its template. */
-export function registerResources(server) {
+export function registerResources(server, { ResourceTemplate }) {
   const resource = (name, uri, mimeType, body) =>
     server.registerResource(name, uri, { description: `The ${name}`, mimeType }, () => ({
       contents: [{ uri, mimeType, ...body }],

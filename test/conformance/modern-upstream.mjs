@@ -11,20 +11,34 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import {
+  completable,
   createMcpHandler,
   createRequestStateCodec,
+  fromJsonSchema,
   hostHeaderValidationResponse,
   localhostAllowedHostnames,
   localhostAllowedOrigins,
   McpServer,
   originValidationResponse,
+  ResourceTemplate,
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { z } from 'zod';
 import { registerPrompts, registerResources } from './contents.mjs';
 import { registerQuestions } from './questions.mjs';
 import { registerTools } from './tools.mjs';
 
 const codec = createRequestStateCodec({ key: randomBytes(32) });
+const dialect = {
+  schema: fromJsonSchema,
+  meta: (ctx) => ctx.mcpReq._meta,
+  log: (ctx, level, data) => ctx.mcpReq.log(level, data),
+  notify: (ctx, notification) => ctx.mcpReq.notify(notification),
+  cutStream: () => {},
+  completable,
+  ResourceTemplate,
+  promptArguments: (shape) => z.object(shape),
+};
 const hint = { ttlMs: 60_000, cacheScope: 'public' };
 
 function buildServer(announce) {
@@ -50,10 +64,10 @@ function buildServer(announce) {
       requestState: { verify: codec.verify },
     },
   );
-  registerTools(server, announce);
+  registerTools(server, { ...dialect, ...announce });
   registerQuestions(server, codec);
-  registerPrompts(server);
-  registerResources(server);
+  registerPrompts(server, dialect);
+  registerResources(server, dialect);
   return server;
 }
 

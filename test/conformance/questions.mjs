@@ -1,20 +1,9 @@
-/** The fixture's tools and prompt that ask the client something, each with an input_required result (SEP-2322). */
+/** The modern fixture's tools and prompt that ask the client something, each with an input_required result (SEP-2322). */
 import { acceptedContent, fromJsonSchema, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import { argumentsOf, contactSchema, formOf, sampleOf, sepForm, sepForms, text } from './forms.mjs';
 
-const text = (value) => ({ content: [{ type: 'text', text: value }] });
-
-/** A form with one required property. */
-const form = (message, name, type) =>
-  inputRequired.elicit({
-    message,
-    requestedSchema: { type: 'object', properties: { [name]: { type } }, required: [name] },
-  });
-
-const sample = (prompt, maxTokens) =>
-  inputRequired.createMessage({
-    messages: [{ role: 'user', content: { type: 'text', text: prompt } }],
-    maxTokens,
-  });
+const form = (...what) => inputRequired.elicit(formOf(...what));
+const sample = (...what) => inputRequired.createMessage(sampleOf(...what));
 
 const answered = (ctx, key) => inputResponse(ctx.mcpReq.inputResponses, key).kind !== 'missing';
 const accepted = (ctx, key) => acceptedContent(ctx.mcpReq.inputResponses, key);
@@ -114,40 +103,11 @@ function registerCapabilityQuestion(server) {
   );
 }
 
-const option = (value, title) => ({ const: value, title });
-const plainOptions = ['option1', 'option2', 'option3'];
-
-/** The properties of the forms of SEP-1034 (defaults) and SEP-1330 (enums). */
-const sepForms = {
-  test_elicitation_sep1034_defaults: {
-    name: { type: 'string', default: 'John Doe' },
-    age: { type: 'integer', default: 30 },
-    score: { type: 'number', default: 95.5 },
-    status: { type: 'string', enum: ['active', 'inactive', 'pending'], default: 'active' },
-    verified: { type: 'boolean', default: true },
-  },
-  test_elicitation_sep1330_enums: {
-    untitledSingle: { type: 'string', enum: plainOptions },
-    titledSingle: {
-      type: 'string',
-      oneOf: [option('value1', 'First Option'), option('value2', 'Second Option')],
-    },
-    legacyEnum: { type: 'string', enum: ['opt1', 'opt2'], enumNames: ['Option One', 'Option Two'] },
-    untitledMulti: { type: 'array', items: { type: 'string', enum: plainOptions } },
-    titledMulti: {
-      type: 'array',
-      items: { anyOf: [option('value1', 'First Choice'), option('value2', 'Second Choice')] },
-    },
-  },
-};
-
 /** Registers the tools whose questions the suite puts to legacy clients: behind a gateway they are bridged. */
 function registerBridgedQuestions(server) {
-  const required = (name) =>
-    fromJsonSchema({ type: 'object', properties: { [name]: { type: 'string' } }, required: [name] });
   server.registerTool(
     'test_sampling',
-    { description: 'Asks the model', inputSchema: required('prompt') },
+    { description: 'Asks the model', inputSchema: fromJsonSchema(argumentsOf('prompt')) },
     (args, ctx) => {
       const response = inputResponse(ctx.mcpReq.inputResponses, 'completion');
       if (response.kind !== 'sampling')
@@ -155,28 +115,20 @@ function registerBridgedQuestions(server) {
       return text(`LLM response: ${JSON.stringify(response.result.content)}`);
     },
   );
-  const contact = {
-    type: 'object',
-    properties: {
-      username: { type: 'string', description: "User's response" },
-      email: { type: 'string', description: "User's email address" },
-    },
-    required: ['username', 'email'],
-  };
-  const ask = (ctx, lead, message, requestedSchema) => {
+  const ask = (ctx, lead, params) => {
     const response = inputResponse(ctx.mcpReq.inputResponses, 'form');
     if (response.kind !== 'elicit')
-      return inputRequired({ inputRequests: { form: inputRequired.elicit({ message, requestedSchema }) } });
+      return inputRequired({ inputRequests: { form: inputRequired.elicit(params) } });
     return text(`${lead}: action=${response.action}, content=${JSON.stringify(response.content)}`);
   };
   server.registerTool(
     'test_elicitation',
-    { description: 'Asks the user', inputSchema: required('message') },
-    (args, ctx) => ask(ctx, 'User response', args.message, contact),
+    { description: 'Asks the user', inputSchema: fromJsonSchema(argumentsOf('message')) },
+    (args, ctx) => ask(ctx, 'User response', { message: args.message, requestedSchema: contactSchema }),
   );
   for (const [name, properties] of Object.entries(sepForms)) {
     server.registerTool(name, { description: 'Asks with a rich form' }, (ctx) =>
-      ask(ctx, 'Elicitation completed', 'Please review', { type: 'object', properties, required: [] }),
+      ask(ctx, 'Elicitation completed', sepForm(properties)),
     );
   }
 }

@@ -1,10 +1,9 @@
-/** The fixture's tools that answer without asking the client anything. */
+/** The fixtures' tools that answer without asking the client anything, in either era. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fromJsonSchema } from '@modelcontextprotocol/server';
+import { text } from './forms.mjs';
 import { redPixelPng, silentWav } from './samples.mjs';
 
-const text = (value) => ({ content: [{ type: 'text', text: value }] });
 const image = { type: 'image', data: redPixelPng, mimeType: 'image/png' };
 
 /** What `json_schema_2020_12_tool` has to list unchanged (SEP-1613, SEP-2106). */
@@ -44,51 +43,52 @@ function registerContentTools(server) {
 }
 
 /** Registers tools that log or report progress while they run. */
-function registerTalkativeTools(server) {
+function registerTalkativeTools(server, era) {
   server.registerTool('test_tool_with_logging', { description: 'Logs three lines' }, async (ctx) => {
-    await ctx.mcpReq.log('info', 'Tool execution started');
+    await era.log(ctx, 'info', 'Tool execution started');
     await sleep(50);
-    await ctx.mcpReq.log('info', 'Tool processing data');
+    await era.log(ctx, 'info', 'Tool processing data');
     await sleep(50);
-    await ctx.mcpReq.log('info', 'Tool execution completed');
+    await era.log(ctx, 'info', 'Tool execution completed');
     return text('Tool with logging executed successfully');
   });
   server.registerTool('test_logging_tool', { description: 'Logs one line' }, async (ctx) => {
-    await ctx.mcpReq.log('info', 'Only for those who asked for it');
+    await era.log(ctx, 'info', 'Only for those who asked for it');
     return text('Logged one line');
   });
   server.registerTool('test_tool_with_progress', { description: 'Reports progress' }, async (ctx) => {
-    const progressToken = ctx.mcpReq._meta?.progressToken;
+    const progressToken = era.meta(ctx)?.progressToken;
     for (const progress of [0, 50, 100]) {
       if (progress > 0) await sleep(50);
       if (progressToken === undefined) continue;
       const params = { progressToken, progress, total: 100 };
-      await ctx.mcpReq.notify({ method: 'notifications/progress', params });
+      await era.notify(ctx, { method: 'notifications/progress', params });
     }
     return text('Progress was reported');
   });
 }
 
-/** Registers tools that fail, change lists, or have a schema of note; `announce` tells listeners of a changed list. */
-function registerProbingTools(server, announce) {
+/** Registers tools that fail, change lists, lose their stream, or have a schema of note. */
+function registerProbingTools(server, era) {
   server.registerTool('test_error_handling', { description: 'Always fails' }, () => {
     throw new Error('This tool intentionally returns an error for testing');
   });
   server.registerTool('test_trigger_tool_change', { description: 'Announces changed tools' }, () => {
-    announce.toolsChanged(server);
+    era.toolsChanged(server);
     return text('Announced');
   });
   server.registerTool('test_trigger_prompt_change', { description: 'Announces changed prompts' }, () => {
-    announce.promptsChanged(server);
+    era.promptsChanged(server);
     return text('Announced');
   });
-  server.registerTool('test_reconnection', { description: 'Takes a while' }, async () => {
+  server.registerTool('test_reconnection', { description: 'Takes a while' }, async (ctx) => {
+    era.cutStream(ctx);
     await sleep(100);
     return text('Reconnection test completed');
   });
   server.registerTool(
     'json_schema_2020_12_tool',
-    { description: 'Tool with JSON Schema 2020-12 features', inputSchema: fromJsonSchema(schemaOf2020) },
+    { description: 'Tool with JSON Schema 2020-12 features', inputSchema: era.schema(schemaOf2020) },
     (args) => text(JSON.stringify(args)),
   );
   const region = { type: 'string', description: 'Where to ask', 'x-mcp-header': 'Region' };
@@ -96,15 +96,24 @@ function registerProbingTools(server, announce) {
     'test_header_parameter',
     {
       description: 'Mirrors an argument in a header',
-      inputSchema: fromJsonSchema({ type: 'object', properties: { region }, required: ['region'] }),
+      inputSchema: era.schema({ type: 'object', properties: { region }, required: ['region'] }),
     },
     (args) => text(`region=${args.region}`),
   );
 }
 
-/** Registers every tool of the suite that asks nothing. */
-export function registerTools(server, announce) {
+/**
+ * Registers every tool of the suite that asks nothing; `era` is how a server of its era does things:
+ *
+ *   schema(json)                 an input schema, as the package wants it
+ *   meta(ctx)                    the `_meta` of the request
+ *   log(ctx, level, data)        a log line on the request's stream, if it is wanted
+ *   notify(ctx, notification)    a notification on the request's stream
+ *   cutStream(ctx)               closes the request's stream in the middle, where it can be resumed
+ *   toolsChanged(server), promptsChanged(server)   tells listeners of a changed list
+ */
+export function registerTools(server, era) {
   registerContentTools(server);
-  registerTalkativeTools(server);
-  registerProbingTools(server, announce);
+  registerTalkativeTools(server, era);
+  registerProbingTools(server, era);
 }

@@ -46,8 +46,17 @@ beforeAll(async () => {
   gateway = await startGateway({ servers: configured() });
   client = new Client(
     { name: 'official', version: '1.0.0' },
-    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    {
+      versionNegotiation: { mode: { pin: '2026-07-28' } },
+      capabilities: { elicitation: { form: {} }, sampling: {} },
+    },
   );
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }));
+  client.setRequestHandler('sampling/createMessage', ({ params }) => ({
+    role: 'assistant',
+    model: 'none',
+    content: { type: 'text', text: `I heard: ${JSON.stringify(params.messages)}` },
+  }));
   await client.connect(new StreamableHTTPClientTransport(new URL(gateway.url)));
 });
 
@@ -73,6 +82,7 @@ describe('the official client of 2026-07-28, in front of the real servers of con
       'everything__get-env',
       'everything__get-resource-links',
       'everything__get-resource-reference',
+      'everything__get-roots-list',
       'everything__get-structured-content',
       'everything__get-sum',
       'everything__get-tiny-image',
@@ -80,7 +90,10 @@ describe('the official client of 2026-07-28, in front of the real servers of con
       'everything__simulate-research-query',
       'everything__toggle-simulated-logging',
       'everything__toggle-subscriber-updates',
+      'everything__trigger-elicitation-request',
       'everything__trigger-long-running-operation',
+      'everything__trigger-sampling-request',
+      'everything__trigger-url-elicitation',
     ]);
     expect(names.filter((name) => name.startsWith('memory__')).toSorted()).toEqual([
       'memory__add_observations',
@@ -93,7 +106,7 @@ describe('the official client of 2026-07-28, in front of the real servers of con
       'memory__read_graph',
       'memory__search_nodes',
     ]);
-    expect(names).toHaveLength(22);
+    expect(names).toHaveLength(26);
     expect(tools.find(({ name }) => name === 'everything__get-sum')).toMatchObject({
       title: 'Get Sum Tool',
       inputSchema: { type: 'object', required: ['a', 'b'] },
@@ -178,6 +191,19 @@ describe('the official client of 2026-07-28, in front of the real servers of con
     ]);
     // Each as it happens, 200 ms apart, not all at the end.
     expect(heard[0]?.afterMs).toBeLessThan((heard[2]?.afterMs ?? 0) - 200);
+  });
+
+  test('answers what a server asks in the middle of a call', async () => {
+    const elicited = await client.callTool({
+      name: 'everything__trigger-elicitation-request',
+      arguments: {},
+    });
+    expect(JSON.stringify(elicited.content)).toContain('Name: Ada');
+    const sampled = await client.callTool({
+      name: 'everything__trigger-sampling-request',
+      arguments: { prompt: 'ahoy', maxTokens: 10 },
+    });
+    expect(JSON.stringify(sampled.content)).toMatch(/I heard: .*ahoy/);
   });
 
   test('cancels a call, which ends here at once and is cancelled at the server', async () => {

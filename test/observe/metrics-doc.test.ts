@@ -34,6 +34,8 @@ async function everything(): Promise<Exposition> {
   metrics.childUp('u', true);
   metrics.stderrBytes('u', 1);
   metrics.limitHit('l');
+  metrics.authFailure('missing');
+  metrics.passthrough('u', '200');
   metrics.notification('progress', 'sent');
   return parseExposition((await metrics.exposition()).text);
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { withDeadline } from '../../src/policy/deadline.ts';
-import { Call, type Reply } from '../../src/protocol/call.ts';
+import { Deadlines } from '../../src/policy/deadline.ts';
+import { Call } from '../../src/protocol/call.ts';
 import type { RpcError } from '../../src/protocol/errors.ts';
 import { scanInbound } from '../../src/protocol/message.ts';
 
@@ -11,60 +11,46 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const reply: Reply = { parts: [], outcome: { kind: 'ok' }, status: 200 };
-const deadline = { upstream: 'up', timeoutMs: 1_000, maxTimeoutMs: 3_000 };
+const limits = { upstream: 'up', timeoutMs: 1_000, maxTimeoutMs: 3_000 };
+/** A call is aborted at most so much later than its time. */
+const lateMs = 25;
 
-/** A call under a deadline; it is answered when the test says so, or fails when it is aborted, as one at an upstream does. */
-function start(limits = deadline) {
+function newCall(): Call {
   const inbound = scanInbound(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call"}'), {
     strict: true,
     depthMax: 8,
   });
   if (inbound.kind !== 'request') throw new Error(inbound.kind);
-  const call = new Call(inbound.request, { name: 'nobody' }, new Map(), () => undefined);
-  let answer: (reply: Reply) => void = () => undefined;
-  let fail: (error: Error) => void = () => undefined;
-  const done = withDeadline(
-    call,
-    limits,
-    () =>
-      new Promise((resolve, reject) => {
-        answer = resolve;
-        fail = reject;
-        call.signal.listen(reject);
-      }),
-  );
-  done.catch(() => undefined);
-  return { call, done, answer: () => answer(reply), fail: (error: Error) => fail(error) };
+  return new Call(inbound.request, { name: 'nobody' }, new Map(), () => undefined);
 }
 
-const aborted = ({ call }: ReturnType<typeof start>): RpcError | undefined =>
+/** A call under a deadline; `end` is what its answer does. */
+function start(over: Partial<typeof limits> = {}, deadlines = new Deadlines(() => Date.now())) {
+  const call = newCall();
+  const deadline = deadlines.start(call, { ...limits, ...over });
+  return { call, end: () => deadlines.end(deadline), progress: () => call.deadline?.renew() };
+}
+
+const aborted = ({ call }: { readonly call: Call }): RpcError | undefined =>
   call.signal.cause as RpcError | undefined;
 
 describe('a call', () => {
-  test('that is answered in time is left alone, and leaves no timer behind', async () => {
+  test('that is answered in time is left alone, and leaves no timer behind', () => {
     const started = start();
     vi.advanceTimersByTime(999);
-    started.answer();
-    await expect(started.done).resolves.toBe(reply);
-    expect(vi.getTimerCount()).toBe(0);
+    started.end();
     vi.advanceTimersByTime(10_000);
+    expect([aborted(started), started.call.deadline, vi.getTimerCount()]).toEqual([undefined, undefined, 0]);
+  });
+
+  test('that is silent for too long is aborted, and told which server and which key', () => {
+    const started = start();
+    vi.advanceTimersByTime(999);
     expect(aborted(started)).toBeUndefined();
-  });
-
-  test('that fails leaves no timer behind either', async () => {
-    const started = start();
-    started.fail(new Error('no'));
-    await expect(started.done).rejects.toThrow('no');
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  test('that is silent for too long is aborted, and told which server and which key', async () => {
-    const started = start();
-    vi.advanceTimersByTime(1_000);
-    await expect(started.done).rejects.toMatchObject({ code: 5040, status: 200 });
+    vi.advanceTimersByTime(1 + lateMs);
+    expect(aborted(started)).toMatchObject({ code: 5040, status: 200 });
     const { message = '' } = aborted(started) ?? {};
-    for (const part of ['server `up`', '1000 ms', 'servers.up.timeout', 'may or may not have run'])
+    for (const part of ['server `up`', '1000 ms', 'servers.up.timeout)', 'may or may not have run'])
       expect(message).toContain(part);
   });
 
@@ -72,36 +58,74 @@ describe('a call', () => {
     const started = start();
     for (let i = 0; i < 3; i++) {
       vi.advanceTimersByTime(900);
-      started.call.onProgress?.();
+      started.progress();
     }
-    expect(aborted(started)).toBeUndefined();
     vi.advanceTimersByTime(299);
     expect(aborted(started)).toBeUndefined();
   });
 
-  test('that reports progress for ever is aborted at the most that it may take', () => {
-    const started = start();
-    for (let i = 0; i < 6; i++) {
-      vi.advanceTimersByTime(500);
-      started.call.onProgress?.();
-    }
-    expect(aborted(started)?.message).toMatch(/within 3000 ms \(servers\.up\.maxTimeout\)/);
-  });
+  test.each([100, 500, 900])(
+    'that reports progress for ever, every %i ms, is aborted at the most that it may take',
+    (everyMs) => {
+      const started = start();
+      for (let ms = 100; ms < 3_000; ms += 100) {
+        vi.advanceTimersByTime(100);
+        if (ms % everyMs === 0) started.progress();
+        expect(aborted(started)).toBeUndefined();
+      }
+      vi.advanceTimersByTime(100 + lateMs);
+      expect(aborted(started)?.message).toMatch(/within 3000 ms \(servers\.up\.maxTimeout\)/);
+    },
+  );
 
   test('that is silent after a report has the time from that report', () => {
     const started = start();
     vi.advanceTimersByTime(500);
-    started.call.onProgress?.();
+    started.progress();
     vi.advanceTimersByTime(999);
     expect(aborted(started)).toBeUndefined();
-    vi.advanceTimersByTime(1);
-    expect(aborted(started)?.message).toContain('servers.up.timeout');
+    vi.advanceTimersByTime(1 + lateMs);
+    expect(aborted(started)?.message).toContain('servers.up.timeout)');
   });
 
-  test('that is over takes no more reports', async () => {
+  test('whose longest time is shorter than its time is aborted then', () => {
+    const started = start({ maxTimeoutMs: 500 });
+    vi.advanceTimersByTime(499);
+    expect(aborted(started)).toBeUndefined();
+    vi.advanceTimersByTime(1 + lateMs);
+    expect(aborted(started)?.message).toContain('500 ms (servers.up.maxTimeout)');
+  });
+
+  test('is aborted once', () => {
     const started = start();
-    started.answer();
-    await started.done;
-    expect(started.call.onProgress).toBeUndefined();
+    const causes: Error[] = [];
+    started.call.signal.listen((cause) => causes.push(cause));
+    vi.advanceTimersByTime(20_000);
+    expect(causes).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('many calls', () => {
+  test('have times of their own under one timer, whichever ends first', () => {
+    const deadlines = new Deadlines(() => Date.now());
+    const short = start({ timeoutMs: 200 }, deadlines);
+    const long = start({}, deadlines);
+    const answered = start({ timeoutMs: 200 }, deadlines);
+    expect(vi.getTimerCount()).toBe(1);
+    answered.end();
+    vi.advanceTimersByTime(300);
+    const late = start({ timeoutMs: 200 }, deadlines);
+    expect([short, long, answered, late].map((one) => aborted(one) !== undefined)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+    vi.advanceTimersByTime(300);
+    expect([long, late].map((one) => aborted(one) !== undefined)).toEqual([false, true]);
+    vi.advanceTimersByTime(1_000);
+    expect(aborted(long)).toBeDefined();
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -14,6 +14,7 @@ const kinds: readonly (readonly [Era, Transport])[] = [
   ['modern', 'stdio'],
   ['legacy', 'http'],
   ['legacy', 'stdio'],
+  ['legacy', 'sse'],
 ];
 
 /** Describes `name` once for each kind of upstream, or for those of one era where `only` names it. */

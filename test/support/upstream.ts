@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 export type Era = 'modern' | 'legacy';
-export type Transport = 'stdio' | 'http';
+export type Transport = 'stdio' | 'http' | 'sse';
 
 export interface UpstreamOptions {
   /** `modern` without it. */
@@ -21,7 +21,7 @@ export interface UpstreamOptions {
   readonly args?: readonly string[];
 }
 
-/** What the upstream noted: a message that it received, or an event (`start`, `cancelled`). */
+/** What the upstream noted: a message that it received, or an event (`start`, `cancelled`, `closed`, `refused`). */
 export interface Seen {
   readonly event?: string;
   readonly pid?: number;
@@ -73,8 +73,9 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Upst
   const folder = mkdtempSync(join(tmpdir(), 'upstream-'));
   const log = join(folder, 'seen.jsonl');
   const command = [program, '--era', era, '--transport', transport, '--name', name, '--log', log, ...args];
-  const running = transport === 'http' ? await startListening(command) : undefined;
-  const url = running === undefined ? undefined : `http://127.0.0.1:${running.port}/mcp`;
+  const running = transport === 'stdio' ? undefined : await startListening(command);
+  const path = transport === 'sse' ? 'sse' : 'mcp';
+  const url = running === undefined ? undefined : `http://127.0.0.1:${running.port}/${path}`;
   const seen = (): readonly Seen[] => {
     if (!existsSync(log)) return [];
     const lines = readFileSync(log, 'utf8').split('\n');

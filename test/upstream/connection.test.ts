@@ -1,10 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createSeal } from '../../src/auth/seal.ts';
 import { Call, type Reply } from '../../src/protocol/call.ts';
 import { RpcError } from '../../src/protocol/errors.ts';
 import { paramOf, scanInbound } from '../../src/protocol/message.ts';
 import { type Channel, ChannelError, type Exchange, type Outgoing } from '../../src/upstream/channel.ts';
 import { Connection } from '../../src/upstream/connection.ts';
 import { legacyDialect, modernDialect } from '../../src/upstream/dialect.ts';
+import { Parks } from '../../src/upstream/parks.ts';
 
 const scan = { strict: false, depthMax: 64 };
 const identity = { name: 'gateway', version: '1.0.0' };
@@ -39,7 +42,17 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
     upstream: 'up',
     scan,
     resultBytesMax: 1_000_000,
+    roots: [],
+    parks: new Parks({
+      upstream: 'up',
+      seal: createSeal(Buffer.alloc(32), 'park', randomBytes),
+      replica: 'here',
+      random: () => String(Math.random()),
+      now: Date.now,
+    }),
     events: {
+      refused: (method, why) => told.push(`refused ${method}: ${why}`),
+      recover: () => Promise.resolve(),
       listChanged: (kinds) => told.push(`changed ${kinds.join(' ')}`),
       resourceUpdated: (uri) => told.push(`updated ${uri}`),
       failed: (error) => told.push(`failed ${error.message}`),
@@ -59,17 +72,23 @@ const meta = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
+/** `token` is a progress token as it is to stand in the body. */
 function callOf({
   more = {},
-  name = 'up__x',
+  token = '',
   indent = 0,
 }: {
   more?: object;
-  name?: string;
+  token?: string;
   indent?: number;
 } = {}) {
-  const params = { name, arguments: {}, _meta: { ...meta, ...more } };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 'abc', method: 'tools/call', params }, null, indent);
+  const progress = token === '' ? {} : { progressToken: 'as written' };
+  const params = { name: 'up__x', arguments: {}, _meta: { ...meta, ...more, ...progress } };
+  const body = JSON.stringify(
+    { jsonrpc: '2.0', id: 'abc', method: 'tools/call', params },
+    null,
+    indent,
+  ).replace('"as written"', () => token);
   const inbound = scanInbound(Buffer.from(body), { strict: true, depthMax: 64 });
   if (inbound.kind !== 'request') throw new Error(inbound.kind);
   const notified: string[] = [];
@@ -81,6 +100,8 @@ function callOf({
 }
 
 const quiet = (done: Promise<unknown>): void => void done.catch(() => undefined);
+/** Until what has to happen first has happened, such as the level of a session. */
+const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const answerTo = ({ id }: Outgoing): Buffer => Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
 const textOf = (reply: Reply): string => Buffer.concat([...reply.parts]).toString();
 
@@ -97,28 +118,30 @@ describe('a call', () => {
     expect(connection.callsInFlight).toBe(0);
   });
 
-  test('carries the headers of its era', () => {
-    const headersOf = (era: keyof typeof dialects, name: string): readonly string[] => {
+  test('carries the headers of its era', async () => {
+    const headersOf = async (era: keyof typeof dialects, name: string): Promise<readonly string[]> => {
       const { connection, last } = connect(era, 'streamable-http');
       const { call, target } = callOf();
       quiet(connection.send(call, { ...target, name, paramHeaders: ['Mcp-Param-A', 'b'] }));
+      await soon();
       return last().headers;
     };
-    expect(headersOf('modern', 'x')).toEqual([
+    expect(await headersOf('modern', 'x')).toEqual([
       ...['MCP-Protocol-Version', '2026-07-28', 'Mcp-Method', 'tools/call'],
       ...['Mcp-Name', 'x', 'Mcp-Param-A', 'b'],
     ]);
-    expect(headersOf('modern', 'ä').slice(4, 6)).toEqual(['Mcp-Name', '=?base64?w6Q=?=']);
-    expect(headersOf('legacy', 'x')).toEqual(['MCP-Protocol-Version', '2025-11-25']);
-    expect(headersOf('oldest', 'x')).toEqual([]);
+    expect((await headersOf('modern', 'ä')).slice(4, 6)).toEqual(['Mcp-Name', '=?base64?w6Q=?=']);
+    expect(await headersOf('legacy', 'x')).toEqual(['MCP-Protocol-Version', '2025-11-25']);
+    expect(await headersOf('oldest', 'x')).toEqual([]);
   });
 
-  test('in many lines goes to a child on one, and over HTTP as it was printed', () => {
+  test('in many lines goes to a child on one, and over HTTP as it was printed', async () => {
     for (const transport of ['stdio', 'streamable-http'] as const) {
       for (const era of ['modern', 'legacy'] as const) {
         const { connection, last } = connect(era, transport);
         const { call, target } = callOf({ indent: 2 });
         quiet(connection.send(call, target));
+        await soon();
         const body = last().body.toString();
         expect(/[\r\n]/.test(body)).toBe(transport === 'streamable-http');
         expect(JSON.parse(body)).toMatchObject({ id: last().id, params: { name: 'x' } });
@@ -137,6 +160,7 @@ describe('a call', () => {
       const { connection, posted, cancelled, last } = connect(era, transport);
       const { call, target } = callOf();
       const done = connection.send(call, target);
+      await soon();
       const cause = new RpcError(5040, 'too late');
       call.signal.abort(cause);
       await expect(done).rejects.toBe(cause);
@@ -160,6 +184,18 @@ describe('a call', () => {
     await expect(connection.send(call, target)).rejects.toBe(cause);
     expect([sent, posted, cancelled]).toEqual([[], [], []]);
     expect(connection.callsInFlight).toBe(0);
+  });
+
+  test('that was aborted while the level of its session was set is not sent either', async () => {
+    const { connection, sent, posted, last } = connect('legacy');
+    const { call, target } = callOf({ more: { 'io.modelcontextprotocol/logLevel': 'info' } });
+    const done = connection.send(call, target);
+    await soon();
+    const cause = new RpcError(5021, 'gone');
+    call.signal.abort(cause);
+    last().exchange.reply(answerTo(last()));
+    await expect(done).rejects.toBe(cause);
+    expect([sent.map(({ method }) => method), posted]).toEqual([['logging/setLevel'], []]);
   });
 
   test('that was answered is not cancelled by what comes later', async () => {
@@ -190,13 +226,14 @@ describe('progress', () => {
 
   test.each([['"tok"'], ['7'], ['"\\u0074"']])(
     'carries the token of the caller as it was written: %s',
-    (token) => {
+    async (token) => {
       const { connection, last } = connect('legacy');
-      const { call, target, notified } = callOf({ more: { progressToken: JSON.parse(token) } });
+      const { call, target, notified } = callOf({ token });
       quiet(connection.send(call, target));
+      await soon();
       connection.receive(progress(last().id, ',"x":"é"'), undefined);
       expect(notified).toEqual([
-        `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${JSON.stringify(JSON.parse(token))},"progress":1.0,"x":"é"}}`,
+        `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":1.0,"x":"é"}}`,
       ]);
     },
   );

@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { Call, type Reply, type ReplyRest } from '../../src/protocol/call.ts';
 import { RpcError } from '../../src/protocol/errors.ts';
 import { scanInbound } from '../../src/protocol/message.ts';
+import { AskExchange, type Asked } from '../../src/upstream/ask-exchange.ts';
 import { ChannelError, type IncomingRest } from '../../src/upstream/channel.ts';
-import { AskExchange, type Asked, CallExchange, type ExchangeContext } from '../../src/upstream/exchange.ts';
+import { CallExchange } from '../../src/upstream/exchange.ts';
+import type { ExchangeContext } from '../../src/upstream/exchange-context.ts';
 
 const id = 1_000_000_001;
 const scan = { strict: false, depthMax: 64 };
@@ -23,6 +25,7 @@ function contextOf() {
     scan,
     resultBytesMax: 200,
     message: (bytes) => messages.push(bytes.toString()),
+    isSessionLost: () => false,
     over: (_, failure) => over.push(failure),
   };
   return { context, messages, over };
@@ -33,7 +36,7 @@ function startCall(method?: string) {
   const { context, messages, over } = contextOf();
   let exchange: CallExchange | undefined;
   const done = new Promise<Reply>((resolve, reject) => {
-    exchange = new CallExchange(call, id, context, resolve, reject);
+    exchange = new CallExchange(id, context, { call, resolve, reject });
   });
   done.catch(() => undefined);
   if (exchange === undefined) throw new Error('no exchange');

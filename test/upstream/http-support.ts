@@ -10,8 +10,9 @@ import {
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect } from 'vitest';
-import type { IncomingRest, Routed } from '../../src/upstream/channel.ts';
+import type { Channel, IncomingRest, Routed } from '../../src/upstream/channel.ts';
 import { type HttpChannel, type HttpOptions, openHttp } from '../../src/upstream/http.ts';
+import { openHttpSse } from '../../src/upstream/http-sse.ts';
 
 const endings: (() => Promise<void>)[] = [];
 
@@ -141,6 +142,25 @@ function routeByParsing(data: Buffer): Routed {
 
 export const limits = { holdBytes: 65_536, resultBytesMax: 64 * 1024 * 1024, exchangesMax: 1000 };
 
+/** A channel to a server of HTTP+SSE, and how it ended by itself. */
+export function openSse(url: URL, options: Partial<HttpOptions> = {}) {
+  const strays: string[] = [];
+  const closed: Error[] = [];
+  const channel = openHttpSse({
+    name: 'up',
+    url,
+    headers: {},
+    limits,
+    connectTimeoutMs: 2000,
+    log: { debug: () => undefined, warn: () => undefined, error: () => undefined },
+    events: { message: (message) => strays.push(message.toString()), closed: (cause) => closed.push(cause) },
+    route: routeByParsing,
+    ...options,
+  });
+  endings.push(() => channel.close());
+  return { channel, strays, closed };
+}
+
 /** A channel that is closed when the test is over. */
 export function open(url: URL, options: Partial<HttpOptions> = {}): Opened {
   const strays: string[] = [];
@@ -192,7 +212,7 @@ export interface Asking {
 
 /** Sends a request; its outcome is held to be told once. */
 export function start(
-  channel: HttpChannel,
+  channel: Pick<Channel, 'send'>,
   { id = nextId(), method = 'tools/call', headers = [] as readonly string[], params = {} as object } = {},
 ): Asking {
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
@@ -217,8 +237,10 @@ export function start(
   return { id, messages, outcome, settled: () => count };
 }
 
-export const ask = (channel: HttpChannel, options: Parameters<typeof start>[1] = {}): Promise<Outcome> =>
-  start(channel, options).outcome;
+export const ask = (
+  channel: Pick<Channel, 'send'>,
+  options: Parameters<typeof start>[1] = {},
+): Promise<Outcome> => start(channel, options).outcome;
 
 /** Reads a rest to its end. */
 export function readAll(rest: IncomingRest): Promise<{ bytes: Buffer; failure: Error | undefined }> {

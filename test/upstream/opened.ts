@@ -1,6 +1,8 @@
 /** One upstream of a config, opened without a gateway around it, and what it told. */
+import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSeal } from '../../src/auth/seal.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
@@ -45,6 +47,9 @@ export function openOne(server: object, more: object = {}): Opened {
     stderr: () => undefined,
     mask: (text) => text,
     instance: `test-${process.pid}`,
+    parkSeal: createSeal(Buffer.alloc(32), 'park', randomBytes),
+    replica: 'here',
+    randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),
     random: () => 0.5,
   });

@@ -124,6 +124,7 @@ describe('a child', () => {
     const { server, methods } = child(`${modernChild} on['tools/call'] = () => {};`);
     const { upstream, settled } = openOne(server);
     const done = send(await settled(), callOf('x'));
+    done.catch(() => undefined);
     await expect.poll(methods).toContain('tools/call');
     await upstream.stop();
     await expect(done).rejects.toMatchObject({ code: 5021, message: expect.stringContaining('server `up`') });
@@ -194,7 +195,8 @@ describe('a server over HTTP', () => {
     const live = await settled();
     await send(live, callOf('x'));
     await server.stop();
-    await expect(send(live, callOf('x'))).rejects.toMatchObject({ code: 5030 });
+    // The first call may meet a connection that is dead without being known to be.
+    await expect.poll(() => send(live, callOf('x')).catch(({ code }: RpcError) => code)).toBe(5030);
     expect(told).toContainEqual(expect.stringMatching(/^lost: /));
     expect(['down', 'starting']).toContain(upstream.state.kind);
   });

@@ -2,12 +2,13 @@
 /**
  * A hand-written MCP server for tests: no package builds its messages, so that a test knows every byte on the wire.
  *
- *   raw-upstream.mjs --era modern|legacy --transport stdio|http [--port N] …
+ *   raw-upstream.mjs --era modern|legacy --transport stdio|http|sse [--port N] …
  *
- * Over HTTP it prints `listening PORT`. What it receives is kept: the tool `seen` answers it, and `--log FILE` appends it.
+ * `sse` is the HTTP+SSE of 2024-11-05. Over HTTP it prints `listening PORT`. What it receives is kept: the tool `seen` answers it, and `--log FILE` appends it.
  */
 import { parseArgs } from 'node:util';
 import { serveHttp } from './raw-http.mjs';
+import { serveSse } from './raw-sse.mjs';
 import { createServerState } from './raw-state.mjs';
 import { serveStdio } from './raw-stdio.mjs';
 
@@ -28,6 +29,8 @@ const { values } = parseArgs({
     'list-delay-ms': { type: 'string', default: '0' },
     /** Every answer comes as an SSE stream. */
     sse: { type: 'boolean', default: false },
+    /** The status with which a server of HTTP+SSE refuses what it doesn't know. */
+    refusal: { type: 'string', default: '404' },
     /** The first line on stdout is no JSON. */
     noise: { type: 'boolean', default: false },
     log: { type: 'string' },
@@ -44,9 +47,11 @@ const state = createServerState({
   scope: values.scope,
   listDelayMs: Number(values['list-delay-ms']),
   isSse: values.sse,
+  refusal: Number(values.refusal),
   logFile: values.log,
 });
 
 if (values.noise) console.log('this line is no JSON');
 if (values.transport === 'stdio') serveStdio(state);
+else if (values.transport === 'sse') serveSse(state, Number(values.port));
 else serveHttp(state, Number(values.port));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LineSplitter } from '../../src/upstream/lines.ts';
+import { LineSplitter } from '../../src/protocol/lines.ts';
 
 type Told = readonly ['line' | 'too-long', string];
 

@@ -95,3 +95,14 @@ export class LineSplitter {
     }
   }
 }
+
+const isSpace = (byte: number | undefined): boolean => byte === space || byte === tab || byte === cr;
+
+/** A line without white space around it, nor the byte order mark that .NET begins with. */
+export function trimmed(line: Buffer): Buffer {
+  let start = line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
+  let end = line.length;
+  while (isSpace(line[start])) start++;
+  while (end > start && isSpace(line[end - 1])) end--;
+  return end - start === line.length ? line : line.subarray(start, end);
+}

@@ -1,0 +1,178 @@
+/** A legacy client on one channel that carries everything: stdin and stdout, or the stream of HTTP+SSE. */
+import type { Changes } from '../gateway/changes.ts';
+import type { Caller } from '../protocol/call.ts';
+import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
+import { readBatch, takeBatch } from './batch.ts';
+import { initialize } from './initialize.ts';
+import type { LiveSession } from './live-session.ts';
+import { wholeReply } from './pass-on.ts';
+import type { Session, Sessions } from './session.ts';
+import {
+  type Answering,
+  answerRequest,
+  type MessagesContext,
+  type Speaker,
+  takeNotification,
+  takeResponse,
+} from './session-messages.ts';
+
+export interface ChannelSessionOptions extends MessagesContext {
+  readonly sessions: Sessions;
+  readonly changes: Changes;
+  readonly caller: Caller;
+  /** The longest answer. */
+  readonly answerBytesMax: number;
+  /** Sends one whole message; has to put it on one line itself. */
+  write(message: Buffer): void;
+}
+
+interface Begun {
+  readonly session: Session;
+  readonly live: LiveSession;
+  readonly speaker: Speaker;
+}
+
+const refused = (message: string): RpcError =>
+  new RpcError(code.invalidRequest, `Invalid request: ${message}`);
+
+export class ChannelSession {
+  readonly #options: ChannelSessionOptions;
+  #begun: Begun | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #ended = false;
+
+  constructor(options: ChannelSessionOptions) {
+    this.#options = options;
+  }
+
+  /** Whether `initialize` was answered. */
+  get hasBegun(): boolean {
+    return this.#begun !== undefined;
+  }
+
+  /** Takes one message of the client's. */
+  receive(inbound: InboundMessage, body: Buffer): void {
+    if (this.#ended) return;
+    switch (inbound.kind) {
+      case 'request':
+        this.#request(inbound.request);
+        return;
+      case 'notification':
+        this.#listen();
+        takeNotification(inbound.method, body, this.#begun?.live);
+        return;
+      case 'response':
+        takeResponse(body, this.#begun?.live);
+        return;
+      case 'batch':
+        this.#batch(body);
+        return;
+      case 'invalid':
+        this.#write(errorMessage(inbound.id, inbound.error));
+        return;
+      default:
+        throw inbound satisfies never;
+    }
+  }
+
+  /** Ends the session with all its calls; nothing is sent any more. */
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#finish();
+  }
+
+  #request(request: RequestMessage): void {
+    const id = idOf(request);
+    if (request.method === 'initialize') {
+      this.#initialize(request);
+      return;
+    }
+    const begun = this.#begun;
+    if (begun !== undefined) answerRequest(request, begun.speaker, this.#answering(id), this.#options);
+    else if (request.method === 'ping')
+      this.#write(Buffer.from(`{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":{}}`));
+    else this.#write(errorMessage(id, refused('there is no session yet: send initialize first')));
+  }
+
+  #initialize(request: RequestMessage): void {
+    const { handler, sessions, caller, scan, log } = this.#options;
+    initialize(request, { handler, sessions, caller, scan }).then(
+      ({ session, message }) => this.#begin(session, request, message),
+      (error: unknown) => {
+        const known = asRpcError(error);
+        if (known !== error) log.error({ err: error }, 'initialize failed by a fault of the gateway');
+        this.#write(errorMessage(idOf(request), known));
+      },
+    );
+  }
+
+  /** A second `initialize` begins anew: what was before is over. */
+  #begin(session: Session, request: RequestMessage, message: Buffer): void {
+    if (this.#ended) return;
+    const { sessions, caller, metrics } = this.#options;
+    this.#finish();
+    const live = sessions.enliven(session);
+    if (live === undefined) {
+      metrics.limitHit('liveSessions');
+      const busy = new RpcError(own.overLimit, 'Too many sessions are open; try again later');
+      this.#write(errorMessage(idOf(request), busy));
+      return;
+    }
+    live.addChannel({ send: (notice) => this.#write(notice) });
+    const speaker = { session, caller, alive: () => live, live: () => live };
+    this.#begun = { session, live, speaker };
+    this.#write(message);
+  }
+
+  /** Changed lists are told once the client has spoken after the handshake. */
+  #listen(): void {
+    if (this.#begun === undefined || this.#unsubscribe !== undefined) return;
+    const { changes, metrics } = this.#options;
+    this.#unsubscribe = changes.subscribe((kind) => {
+      metrics.notification(`${kind}/list_changed`, 'sent');
+      this.#write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
+    });
+  }
+
+  #batch(body: Buffer): void {
+    const { scan, answerBytesMax } = this.#options;
+    const begun = this.#begun;
+    const items =
+      begun === undefined
+        ? refused('a batch before initialize')
+        : readBatch(body, begun.session.facts.version, scan);
+    if (items instanceof RpcError) {
+      this.#write(errorMessage(undefined, items));
+      return;
+    }
+    if (begun === undefined) return;
+    const send = (message: Buffer): void => this.#write(message);
+    // Notifications go ahead on their own here, so the replies can always be one array.
+    const way = { isStream: () => false, send, end: send, endEmpty: () => undefined };
+    takeBatch(items, begun.speaker, way, answerBytesMax, this.#options);
+  }
+
+  #answering(id: Buffer): Answering {
+    const send = (message: Buffer): void => this.#write(message);
+    return {
+      send,
+      reply: send,
+      pass: (reply) => void wholeReply(reply, id, this.#options.answerBytesMax).then(send),
+      cancelled: () => undefined,
+    };
+  }
+
+  #write(message: Buffer): void {
+    if (!this.#ended) this.#options.write(message);
+  }
+
+  #finish(): void {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    const begun = this.#begun;
+    this.#begun = undefined;
+    if (begun !== undefined) this.#options.sessions.end(begun.session);
+  }
+}

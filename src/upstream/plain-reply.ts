@@ -1,0 +1,71 @@
+/** The short way for answers in the forms that nearly all servers use: checked at head and tail, the rest not looked at. */
+import { isUtf8 } from 'node:buffer';
+import { okOutcome, type Reply } from '../protocol/call.ts';
+import type { ReplyContext } from './reply.ts';
+
+const envelope = Buffer.from('{"jsonrpc":"2.0","id":');
+const thenResult = Buffer.from(',"result":{');
+const resultFirst = Buffer.from('{"result":{');
+const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
+const complete = Buffer.from('"resultType":"complete"');
+const typeKey = Buffer.from('"resultType"');
+const toolError = Buffer.from('"isError":true');
+const missing = Buffer.from('"resultType":"complete",');
+const brace = 0x7d;
+
+function standsAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
+  if (at < 0) return false;
+  for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;
+  return true;
+}
+
+/** The digits of the id, which end where `id` says; -1 where it is another. */
+function endOfId(bytes: Buffer, at: number, id: string): number {
+  for (let i = 0; i < id.length; i++) if (bytes[at + i] !== id.charCodeAt(i)) return -1;
+  return at + id.length;
+}
+
+/** What stands between the brace of the result and its first member: nothing, or the type that it lacks; undefined where only a scan can tell. */
+function typeAt(bytes: Buffer, at: number): Buffer | 'has' | undefined {
+  if (standsAt(bytes, at, complete)) return 'has';
+  if (bytes[at] !== 0x22 || bytes.indexOf(typeKey, at) >= 0) return undefined;
+  return missing;
+}
+
+/** The reply, or undefined where the answer has another form and must be scanned. */
+export function plainReply(bytes: Buffer, context: ReplyContext): Reply | undefined {
+  if (context.method === 'resources/read' || !isUtf8(bytes) || bytes.indexOf(toolError) >= 0)
+    return undefined;
+  const id = String(context.id);
+  if (standsAt(bytes, 0, envelope)) return idFirst(bytes, id, context.callerId);
+  return standsAt(bytes, 0, resultFirst) ? idLast(bytes, id, context.callerId) : undefined;
+}
+
+function idFirst(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined {
+  const end = endOfId(bytes, envelope.length, id);
+  const { length } = bytes;
+  if (end < 0 || !standsAt(bytes, end, thenResult)) return undefined;
+  if (bytes[length - 1] !== brace || bytes[length - 2] !== brace) return undefined;
+  const at = end + thenResult.length;
+  const type = typeAt(bytes, at);
+  if (type === undefined) return undefined;
+  const parts =
+    type === 'has'
+      ? [envelope, callerId, bytes.subarray(end)]
+      : [envelope, callerId, thenResult, type, bytes.subarray(at)];
+  return { parts, outcome: okOutcome, status: 200 };
+}
+
+function idLast(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined {
+  const idAt = bytes.length - 1 - id.length;
+  if (bytes[bytes.length - 1] !== brace || endOfId(bytes, idAt, id) < 0) return undefined;
+  if (!standsAt(bytes, idAt - thenEnvelope.length, thenEnvelope)) return undefined;
+  const type = typeAt(bytes, resultFirst.length);
+  if (type === undefined) return undefined;
+  const tail = bytes.subarray(bytes.length - 1);
+  const parts =
+    type === 'has'
+      ? [bytes.subarray(0, idAt), callerId, tail]
+      : [resultFirst, type, bytes.subarray(resultFirst.length, idAt), callerId, tail];
+  return { parts, outcome: okOutcome, status: 200 };
+}
