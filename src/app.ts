@@ -1,21 +1,16 @@
 /** The composition root: from a config to a running gateway. */
 import { createHash, randomBytes } from 'node:crypto';
 import { startAdmin } from './admin/server.ts';
-import { createSeal } from './auth/seal.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
 import { buildDoors } from './doors.ts';
-import type { Edges } from './downstream/edge.ts';
-import { LegacyEdge } from './downstream/legacy.ts';
 import { startDownstream } from './downstream/server.ts';
-import { Sessions } from './downstream/session.ts';
-import { Silence } from './downstream/silence.ts';
-import { supportedVersions } from './gateway/discover.ts';
+import { buildEdges, replica } from './edges.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
-import { createMetrics, type Metrics } from './observe/metrics.ts';
+import { createMetrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
@@ -39,9 +34,6 @@ export interface AppContext {
   readonly secrets: Secrets;
 }
 
-const silenceMs = 15_000;
-/** One replica needs no name; ids carry one all the same, so that several can tell theirs. */
-const replica = 'r0';
 const drainDefaultMs = 25_000;
 /** After the calls have ended, answers may still be on their way to slow clients. */
 const lingerMs = 500;
@@ -113,51 +105,6 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   }
 }
 
-interface EdgeParts {
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly secret: Buffer;
-}
-
-function buildEdges(
-  { limits }: Config,
-  { handler, changes }: Core,
-  { metrics, log, secret }: EdgeParts,
-): { readonly edges: Edges; readonly sessions: Sessions } {
-  const shared = {
-    handler,
-    metrics,
-    log,
-    silenceMs,
-    bufferBytesMax: limits.sseBufferBytesMax,
-    scan: { strict: true, depthMax: limits.nestingMax },
-  };
-  const sessions = new Sessions({
-    seal: createSeal(secret, 'session', randomBytes),
-    now: Date.now,
-    random: () => randomText(9),
-    liveMax: limits.listenStreamsMax,
-  });
-  const legacy = new LegacyEdge({
-    ...shared,
-    sessions,
-    changes,
-    eventBytesMax: limits.resultBytesMax,
-    replica,
-    random: () => randomText(12),
-  });
-  return {
-    sessions,
-    edges: {
-      scan: shared.scan,
-      legacy,
-      modern: { ...shared, silence: new Silence(silenceMs), supported: supportedVersions },
-    },
-  };
-}
-
-const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
-
 async function settled({ upstreams, catalog }: Core): Promise<void> {
   await Promise.all(
     upstreams.map(async ({ state }) => {
@@ -203,5 +150,5 @@ export async function inspect(
 }
 
 /** What this gateway is called across restarts: the same config file, the same name. */
-const instanceOf = (config: Config): string =>
+export const instanceOf = (config: Config): string =>
   createHash('sha256').update(config.file).digest('hex').slice(0, 16);

@@ -76,6 +76,7 @@ export function buildCore({
       log,
       instance,
       parkSeal: createSeal(secret, 'park', randomBytes),
+      stateSeal: createSeal(secret, 'state', randomBytes),
       replica,
       randomText: () => randomBytes(12).toString('base64url'),
       ...reports,

@@ -16,7 +16,7 @@ export interface AdminAccess {
   readonly status: Access;
 }
 
-type AccessSettings = Pick<Config, 'metrics' | 'keys' | 'auth'>;
+export type AccessSettings = Pick<Config, 'metrics' | 'keys' | 'auth'>;
 
 type Hashes = Readonly<Record<string, string>>;
 

@@ -2,12 +2,13 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import { code, RpcError } from '../protocol/errors.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import type { Live, Upstream } from '../upstream/upstream.ts';
 import type { Entry, LeftOut } from './entry.ts';
 import { type Listing, listingOf, type Member, offers } from './listing.ts';
 import { type Merged, merge } from './merge.ts';
-import { fetchList } from './pages.ts';
+import { fetchList, type RawList } from './pages.ts';
 import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
 import { type Fetch, ShelfStore } from './store.ts';
 import { templateTest } from './uri-template.ts';
@@ -276,7 +277,7 @@ export class Catalog {
         kind,
         (params) => live.connection.ask(lists[kind].method, params, timeoutMs),
         { pagesMax: limits.pagesMax, itemsMax: limits.listItemsMax, scan },
-      );
+      ).catch((error: unknown) => this.#noTemplates(kind, error));
       const { era } = live.profile.dialect;
       const context = { server, nameLengthMax: names.max, era, transport: upstream.transport, scan };
       const shelf = shelfOf(kind, raw, context, this.#freshness(member, live, kind, raw));
@@ -289,6 +290,13 @@ export class Catalog {
         `${upstream.name}: ${lists[kind].method} failed`,
       );
     }
+  }
+
+  /** Many servers declare resources and know no templates, which no capability tells: to have none is no failure. */
+  #noTemplates(kind: ListKind, error: unknown): RawList {
+    if (kind !== 'templates' || !(error instanceof RpcError) || error.code !== code.methodNotFound)
+      throw error;
+    return { items: [], ttlMs: this.#options.config.cache.defaultTtlMs, scope: 'public', cut: undefined };
   }
 
   #freshness(

@@ -37,9 +37,9 @@ function print(answer: Answer, flags: Flags, terminal: Terminal): ExitCode {
 }
 
 export const call: Command = {
-  usage: 'call NAME [JSON] [--url URL] [--json]',
+  usage: 'call NAME [JSON] [--url URL] [--key KEY] [--json]',
   summary: 'call one tool with these arguments',
-  flags: ['json', 'url'],
+  flags: ['json', 'url', 'key'],
   wordsMax: 2,
   run: async ([name, json], flags, terminal) => {
     if (name === undefined) {

@@ -1,19 +1,25 @@
 /** A client for the command line: asks the gateway that runs, or starts one for the question. */
+import { randomBytes } from 'node:crypto';
 import { type App, startApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import { createKey, hashOfKey } from '../config/key-hash.ts';
 import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { metaKey } from '../protocol/message.ts';
 import { type Flags, readConfig, type Terminal } from './command.ts';
-import { type Answer, isRecord, type Json, post } from './post.ts';
+import { pinnedFetch } from './pinned.ts';
+import { type Answer, type Fetch, isRecord, type Json, type PostOptions, post } from './post.ts';
 
 export interface Client {
   request(method: string, params: Json): Promise<Answer>;
   close(): Promise<void>;
 }
 
-const probeMs = 500;
+const probeMs = 2_000;
+const clientName = 'mcpyard-cli';
 const anywhere = { host: '127.0.0.1', port: 0 };
+/** Where a gateway that listens on every address is reached from here. */
+const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const isGateway = (answer: Answer): boolean => {
   const meta = answer.kind === 'result' ? answer.result['_meta'] : undefined;
@@ -21,17 +27,51 @@ const isGateway = (answer: Answer): boolean => {
   return isRecord(info) && info['name'] === 'mcpyard';
 };
 
-async function runningAt({ listen: { host, port } }: Config): Promise<string | undefined> {
-  if (port === 0) return undefined;
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`;
-  const answer = await post(url, 'server/discover', {}, AbortSignal.timeout(probeMs));
-  return isGateway(answer) ? url : undefined;
+/** The key of a gateway that is not of this process; a config holds nothing but hashes. */
+const keyFrom = (flags: Flags, { env }: Terminal): { readonly key?: string } => {
+  const key = flags.key ?? env['MCPYARD_KEY'];
+  return key === undefined || key === '' ? {} : { key };
+};
+
+/** The client's own way to a gateway of this machine: its certificate may have any name. */
+async function fetchFor({ tls }: Config): Promise<{ readonly fetch?: Fetch }> {
+  if (tls === undefined) return {};
+  try {
+    return { fetch: await pinnedFetch(tls.cert) };
+  } catch {
+    // Whoever may not read the certificate goes by its name.
+    return {};
+  }
 }
 
-const clientOf = (url: string): Client => ({
-  request: (method, params) => post(url, method, params),
+async function runningAt(config: Config, access: PostOptions): Promise<Client | undefined> {
+  const { listen, tls } = config;
+  const { port } = listen;
+  if (port === 0) return undefined;
+  const host = loopback[listen.host] ?? listen.host;
+  const scheme = tls === undefined ? 'http' : 'https';
+  const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`;
+  const signal = AbortSignal.timeout(probeMs);
+  const answer = await post(url, 'server/discover', {}, { ...access, signal });
+  return isGateway(answer) ? clientOf(url, access) : undefined;
+}
+
+const clientOf = (url: string, options: PostOptions): Client => ({
+  request: (method, params) => post(url, method, params, options),
   close: () => Promise.resolve(),
 });
+
+/** The same servers for this process alone: on loopback, behind a key that nobody else has. */
+function forItself({ tls: _, ...config }: Config, key: string): Config {
+  return {
+    ...config,
+    listen: anywhere,
+    admin: anywhere,
+    hosts: [anywhere.host],
+    auth: 'keys',
+    keys: { [clientName]: hashOfKey(key) },
+  };
+}
 
 /** Ends what an app has started before a signal ends this process: its children are out of reach of a Ctrl-C. */
 function stoppedBySignals(app: App): () => void {
@@ -51,14 +91,12 @@ function stoppedBySignals(app: App): () => void {
 async function startOwn(config: Config, terminal: Terminal): Promise<Client> {
   const secrets = new Secrets(config.secrets);
   const log = createLog({ level: 'error', secrets });
-  const app = await startApp(
-    { ...config, listen: anywhere, admin: anywhere },
-    { log, env: terminal.env, secrets },
-  );
+  const key = createKey(randomBytes);
+  const app = await startApp(forItself(config, key), { log, env: terminal.env, secrets });
   const release = stoppedBySignals(app);
   await app.settled();
   return {
-    ...clientOf(app.endpoint),
+    ...clientOf(app.endpoint, { key }),
     close: async () => {
       await app.stop(0);
       release();
@@ -74,12 +112,12 @@ const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.t
  */
 export async function openClient(flags: Flags, terminal: Terminal): Promise<Client | undefined> {
   if (flags.url !== undefined) {
-    if (isHttpUrl(flags.url)) return clientOf(flags.url);
+    if (isHttpUrl(flags.url)) return clientOf(flags.url, keyFrom(flags, terminal));
     terminal.err(`--url ${JSON.stringify(flags.url)} is no http:// or https:// URL\n`);
     return undefined;
   }
   const config = await readConfig(flags, terminal);
   if (config === undefined) return undefined;
-  const url = await runningAt(config);
-  return url === undefined ? startOwn(config, terminal) : clientOf(url);
+  const access = { ...keyFrom(flags, terminal), ...(await fetchFor(config)) };
+  return (await runningAt(config, access)) ?? startOwn(config, terminal);
 }

@@ -20,6 +20,8 @@ export interface Flags {
   readonly offline: boolean;
   readonly markdown: boolean;
   readonly url: string | undefined;
+  /** The key of a running gateway, instead of MCPYARD_KEY. */
+  readonly key: string | undefined;
   readonly force: boolean;
   readonly dryRun: boolean;
   /** Each as it was typed: `NAME=VALUE`. */

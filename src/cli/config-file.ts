@@ -7,12 +7,16 @@ import { ConfigError } from '../config/errors.ts';
 import { configCandidates, loadConfig } from '../config/load.ts';
 import { type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
 
-export interface ConfigFile {
+/** A config that may be wrong. */
+export interface ConfigText {
   /** Absolute. */
   readonly file: string;
   /** What it holds, or would hold if it were there. */
   readonly text: string;
   readonly isNew: boolean;
+}
+
+export interface ConfigFile extends ConfigText {
   readonly config: Config;
 }
 
@@ -45,20 +49,32 @@ async function firstThere(files: readonly string[]): Promise<string | undefined>
 const checked = (file: string, text: string, { env, cwd }: Terminal): Promise<Config> =>
   loadConfig({ file, env, cwd, readFile: () => Promise.resolve(text) });
 
-/** The config, a new one where there is none; undefined after its errors were printed. */
-export async function openConfigFile(flags: Flags, terminal: Terminal): Promise<ConfigFile | undefined> {
-  const { env, cwd } = terminal;
+/** The file to change: the one that is there, else the one to make. */
+async function findFile(flags: Flags, { env, cwd }: Terminal): Promise<Pick<ConfigText, 'file' | 'isNew'>> {
   const candidates = configCandidates({
     env,
     cwd,
     ...(flags.config === undefined ? {} : { file: flags.config }),
   });
   const [wanted = path.join(cwd, 'config.yaml')] = candidates;
-  if ((await firstThere(candidates)) === undefined)
-    return { file: wanted, text: newText, isNew: true, config: await checked(wanted, newText, terminal) };
+  const file = await firstThere(candidates);
+  return file === undefined ? { file: wanted, isNew: true } : { file, isNew: false };
+}
+
+/** The text of the config, of a new one where there is none; rejects where it can't be read. */
+export async function openConfigText(flags: Flags, terminal: Terminal): Promise<ConfigText> {
+  const found = await findFile(flags, terminal);
+  return { ...found, text: found.isNew ? newText : await readFile(found.file, 'utf8') };
+}
+
+/** The config, a new one where there is none; undefined after its errors were printed. */
+export async function openConfigFile(flags: Flags, terminal: Terminal): Promise<ConfigFile | undefined> {
+  const { file, isNew } = await findFile(flags, terminal);
+  if (isNew) return { file, text: newText, isNew, config: await checked(file, newText, terminal) };
+  // Reads and checks it first, since that says in words what is wrong with it.
   const config = await readConfig(flags, terminal);
   if (config === undefined) return undefined;
-  return { file: config.file, text: await readFile(config.file, 'utf8'), isNew: false, config };
+  return { file: config.file, text: await readFile(config.file, 'utf8'), isNew, config };
 }
 
 /** Puts a text in the place of a file, keeping its mode and, where that is allowed, its owner. */
@@ -95,7 +111,7 @@ export type Saved =
 
 /** Checks the new text and, unless it is only a trial, writes it. */
 export async function saveConfigFile(
-  { file, text: before, isNew }: ConfigFile,
+  { file, text: before, isNew }: ConfigText,
   text: string,
   { terminal, isTrial }: { readonly terminal: Terminal; readonly isTrial: boolean },
 ): Promise<Saved> {

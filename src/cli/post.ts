@@ -36,7 +36,28 @@ function answerOf(message: unknown): Answer | undefined {
   return { kind: 'error', code: Number(error['code']), message: String(error['message']), ...data };
 }
 
-function requestOf(method: string, params: Json): RequestInit {
+interface Request {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+  readonly signal?: AbortSignal;
+}
+
+/** What is used of `fetch`. */
+export type Fetch = (
+  url: string,
+  request: Request,
+) => Promise<Pick<Response, 'status' | 'text'> & { readonly headers: Pick<Headers, 'get'> }>;
+
+export interface PostOptions {
+  /** Sent as the bearer's. */
+  readonly key?: string;
+  readonly signal?: AbortSignal;
+  /** Instead of the global one. */
+  readonly fetch?: Fetch;
+}
+
+function requestOf(method: string, params: Json, key: string | undefined): Request {
   const nameParam = methodOf(method)?.nameParam;
   const name = nameParam === undefined ? undefined : params[nameParam];
   const _meta = {
@@ -51,6 +72,7 @@ function requestOf(method: string, params: Json): RequestInit {
       accept: 'application/json, text/event-stream',
       'mcp-protocol-version': modernVersion,
       'mcp-method': method,
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
       ...(typeof name === 'string' ? { 'mcp-name': encodeHeader(name) } : {}),
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
@@ -64,10 +86,15 @@ const reasonOf = (error: unknown): string => {
 };
 
 /** Sends a request and reads its answer; never rejects. */
-export async function post(url: string, method: string, params: Json, signal?: AbortSignal): Promise<Answer> {
+export async function post(
+  url: string,
+  method: string,
+  params: Json,
+  { key, signal, fetch: send = fetch }: PostOptions = {},
+): Promise<Answer> {
   try {
-    const response = await fetch(url, {
-      ...requestOf(method, params),
+    const response = await send(url, {
+      ...requestOf(method, params, key),
       ...(signal === undefined ? {} : { signal }),
     });
     const isStream = (response.headers.get('content-type') ?? '').startsWith('text/event-stream');

@@ -8,13 +8,16 @@ import { check } from './check.ts';
 import type { Command, ExitCode, Flags, Terminal } from './command.ts';
 import { explain } from './explain.ts';
 import { importCommand } from './import.ts';
+import { key } from './key.ts';
 import { remove } from './remove.ts';
 import { schema } from './schema.ts';
 import { serve } from './serve.ts';
+import { stdio } from './stdio.ts';
 import { tools } from './tools.ts';
 
 const commands: Readonly<Record<string, Command>> = {
   serve,
+  stdio,
   check,
   tools,
   call,
@@ -22,6 +25,7 @@ const commands: Readonly<Record<string, Command>> = {
   import: importCommand,
   add,
   remove,
+  key,
   schema,
 };
 
@@ -46,6 +50,8 @@ function help(): string {
     '  -h, --help          this text',
     '  --version           the version',
     '',
+    'In the environment: MCPYARD_KEY is the key of a running gateway that wants one, where --key is not given.',
+    '',
   ].join('\n');
 }
 
@@ -64,6 +70,7 @@ const options = {
   offline: { type: 'boolean', default: false },
   markdown: { type: 'boolean', default: false },
   url: { type: 'string' },
+  key: { type: 'string' },
   force: { type: 'boolean', default: false },
   'dry-run': { type: 'boolean', default: false },
   env: { type: 'string', multiple: true },
@@ -81,10 +88,20 @@ function parse(argv: readonly string[]): Parsed {
   });
   const terminator = tokens.find(({ kind }) => kind === 'option-terminator')?.index;
   const rest = terminator === undefined ? undefined : argv.slice(terminator + 1);
-  const { help, version, 'dry-run': dryRun, config, url, env = [], header = [], ...others } = values;
+  const {
+    help,
+    version,
+    'dry-run': dryRun,
+    config,
+    url,
+    key: keyText,
+    env = [],
+    header = [],
+    ...others
+  } = values;
   return {
     positionals: positionals.slice(0, positionals.length - (rest?.length ?? 0)),
-    flags: { ...others, dryRun, config, url, env, header, rest },
+    flags: { ...others, dryRun, config, url, key: keyText, env, header, rest },
     help,
     version,
   };
@@ -96,6 +113,7 @@ const optionOf = {
   offline: 'offline',
   markdown: 'markdown',
   url: 'url',
+  key: 'key',
   force: 'force',
   dryRun: 'dry-run',
   env: 'env',

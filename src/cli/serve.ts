@@ -7,7 +7,8 @@ import { type Command, type ExitCode, plural, readConfig } from './command.ts';
 
 const interruptDrainMs = 2_000;
 
-function tellConfig(config: Config, log: Log): void {
+/** Says what of a config is worth a second look. */
+export function tellConfig(config: Config, log: Log): void {
   for (const warning of config.warnings) log.warn({}, warning);
   for (const { name, kind, reason } of config.disabled) {
     if (kind === 'off') log.info({ upstream: name }, `${name}: off: ${reason}`);

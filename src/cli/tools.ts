@@ -43,9 +43,9 @@ async function allTools(client: Client, terminal: Terminal): Promise<Tools> {
 }
 
 export const tools: Command = {
-  usage: 'tools [--url URL] [--json]',
+  usage: 'tools [--url URL] [--key KEY] [--json]',
   summary: 'list the tools as clients see them',
-  flags: ['json', 'url'],
+  flags: ['json', 'url', 'key'],
   wordsMax: 0,
   run: async (_args, flags, terminal) => {
     const client = await openClient(flags, terminal);

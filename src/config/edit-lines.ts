@@ -1,11 +1,10 @@
-/** One server put into, or cut out of, the lines of a YAML config; every other line stays as it is, byte for byte. */
+/** One entry put into, or cut out of, a section of a YAML config; every other line stays as it is, byte for byte. */
 import { Document, isMap, isScalar, type Node, type Pair, parseDocument, visit, type YAMLMap } from 'yaml';
-import type { Tree } from './tree.ts';
 
 type Item = Pair<unknown, unknown>;
 
 interface Layout {
-  /** Columns before the name of a server. */
+  /** Columns before the name of an entry. */
   readonly indent: number;
   /** Columns more before what is in it. */
   readonly step: number;
@@ -31,9 +30,9 @@ function endOf(text: string, item: Item): number {
   return text.slice(0, end).trimEnd().length;
 }
 
-function layoutOf(text: string, servers: YAMLMap | undefined): Layout {
+function layoutOf(text: string, entries: YAMLMap | undefined): Layout {
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  const [first] = servers?.items ?? [];
+  const [first] = entries?.items ?? [];
   if (first === undefined) return { indent: 2, step: 2, eol };
   const indent = column(text, startOf(first));
   const inner = isMap(first.value) && first.value.flow !== true ? first.value.items[0] : undefined;
@@ -41,9 +40,9 @@ function layoutOf(text: string, servers: YAMLMap | undefined): Layout {
   return { indent, step: step > 0 ? step : 2, eol };
 }
 
-/** A server as lines, the last one without its end. */
-function linesOf(name: string, server: Tree, { indent, step, eol }: Layout): string {
-  const document = new Document({ [name]: server });
+/** An entry as lines, the last one without its end. */
+function linesOf(name: string, value: unknown, { indent, step, eol }: Layout): string {
+  const document = new Document({ [name]: value });
   visit(document, {
     Seq: (_, list) => {
       list.flow = true;
@@ -75,11 +74,16 @@ function append(text: string, items: readonly Item[], lines: string, { eol }: La
   return put(text, end, end, `${isWhole ? '' : eol}${isSpaced(text, items) ? eol : ''}${lines}${eol}`);
 }
 
-/** The first server of a config: under a new key, or under one that is empty or `{}`. */
-function begin(text: string, section: Item | undefined, lines: string, { eol }: Layout): string | undefined {
+/** The first entry of a section: under a new key, or under one that is empty or `{}`. */
+function begin(
+  text: string,
+  [name, section]: readonly [string, Item | undefined],
+  lines: string,
+  { eol }: Layout,
+): string | undefined {
   if (section === undefined) {
     const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
-    return `${text}${gap}servers:${eol}${lines}${eol}`;
+    return `${text}${gap}${name}:${eol}${lines}${eol}`;
   }
   const { value } = section;
   if (isMap(value)) {
@@ -112,18 +116,22 @@ function cut(text: string, item: Item, isFirst: boolean): string {
   return put(text, start, isGap ? next : end, '');
 }
 
-/** The text with the server in its place or, with undefined, without it; undefined where its form doesn't allow that. */
-export function spliceServer(text: string, name: string, server: Tree | undefined): string | undefined {
+/** The text with the entry in its place or, with undefined, without it; undefined where its form doesn't allow that. */
+export function spliceEntry(
+  text: string,
+  [sectionName, name]: readonly [string, string],
+  value: unknown,
+): string | undefined {
   const { contents } = parseDocument(text);
-  const section = isMap(contents) ? contents.items.find((item) => keyOf(item) === 'servers') : undefined;
+  const section = isMap(contents) ? contents.items.find((item) => keyOf(item) === sectionName) : undefined;
   if (contents !== null && (!isMap(contents) || contents.flow === true)) return undefined;
-  const servers = isMap(section?.value) && section.value.flow !== true ? section.value : undefined;
-  const item = servers?.items.find((each) => keyOf(each) === name);
-  if (server === undefined) return item && cut(text, item, item === servers?.items[0]);
-  const layout = layoutOf(text, servers);
-  const lines = linesOf(name, server, layout);
+  const entries = isMap(section?.value) && section.value.flow !== true ? section.value : undefined;
+  const item = entries?.items.find((each) => keyOf(each) === name);
+  if (value === undefined) return item && cut(text, item, item === entries?.items[0]);
+  const layout = layoutOf(text, entries);
+  const lines = linesOf(name, value, layout);
   if (item !== undefined) return put(text, startOf(item), endOf(text, item), lines.trimStart());
-  return servers === undefined
-    ? begin(text, section, lines, layout)
-    : append(text, servers.items, lines, layout);
+  return entries === undefined
+    ? begin(text, [sectionName, section], lines, layout)
+    : append(text, entries.items, lines, layout);
 }

@@ -22,6 +22,7 @@ export interface BatchItem {
 export interface BatchWay {
   /** Whether something went ahead on a stream of events, which is then to carry the replies one by one. */
   isStream(): boolean;
+  notify(message: Buffer): void;
   send(message: Buffer): void;
   /** The last message: all replies as one array, or the last of those that went one by one. */
   end(message: Buffer): void;
@@ -71,6 +72,7 @@ class BatchReplies {
   /** Takes the reply to a request with this id, as written. */
   answering(id: Buffer): Answering {
     return {
+      notify: (message) => this.#way.notify(message),
       send: (message) => this.#way.send(message),
       reply: (message) => this.add(message),
       pass: (reply) => void wholeReply(reply, id, this.#bytesMax).then((message) => this.add(message)),

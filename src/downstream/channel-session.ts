@@ -23,8 +23,8 @@ export interface ChannelSessionOptions extends MessagesContext {
   readonly caller: Caller;
   /** The longest answer. */
   readonly answerBytesMax: number;
-  /** Sends one whole message; has to put it on one line itself. */
-  write(message: Buffer): void;
+  /** Sends one whole message; `mayDrop` is true of what a client that reads too slowly can do without. */
+  write(message: Buffer, mayDrop: boolean): void;
 }
 
 interface Begun {
@@ -120,7 +120,7 @@ export class ChannelSession {
       this.#write(errorMessage(idOf(request), busy));
       return;
     }
-    live.addChannel({ send: (notice) => this.#write(notice) });
+    live.addChannel({ send: (notice) => this.#write(notice, true) });
     const speaker = { session, caller, alive: () => live, live: () => live };
     this.#begun = { session, live, speaker };
     this.#write(message);
@@ -130,10 +130,15 @@ export class ChannelSession {
   #listen(): void {
     if (this.#begun === undefined || this.#unsubscribe !== undefined) return;
     const { changes, metrics } = this.#options;
-    this.#unsubscribe = changes.subscribe((kind) => {
+    const unsubscribe = changes.subscribe((kind) => {
       metrics.notification(`${kind}/list_changed`, 'sent');
       this.#write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
     });
+    metrics.subscriptions('downstream', 1);
+    this.#unsubscribe = () => {
+      unsubscribe();
+      metrics.subscriptions('downstream', -1);
+    };
   }
 
   #batch(body: Buffer): void {
@@ -149,14 +154,16 @@ export class ChannelSession {
     }
     if (begun === undefined) return;
     const send = (message: Buffer): void => this.#write(message);
+    const notify = (message: Buffer): void => this.#write(message, true);
     // Notifications go ahead on their own here, so the replies can always be one array.
-    const way = { isStream: () => false, send, end: send, endEmpty: () => undefined };
+    const way = { isStream: () => false, notify, send, end: send, endEmpty: () => undefined };
     takeBatch(items, begun.speaker, way, answerBytesMax, this.#options);
   }
 
   #answering(id: Buffer): Answering {
     const send = (message: Buffer): void => this.#write(message);
     return {
+      notify: (message) => this.#write(message, true),
       send,
       reply: send,
       pass: (reply) => void wholeReply(reply, id, this.#options.answerBytesMax).then(send),
@@ -164,8 +171,8 @@ export class ChannelSession {
     };
   }
 
-  #write(message: Buffer): void {
-    if (!this.#ended) this.#options.write(message);
+  #write(message: Buffer, mayDrop = false): void {
+    if (!this.#ended) this.#options.write(message, mayDrop);
   }
 
   #finish(): void {

@@ -33,6 +33,10 @@ export class LegacyAnswer implements Answering, BatchWay {
     return this.#stream !== undefined;
   }
 
+  notify(message: Buffer): void {
+    this.send(message);
+  }
+
   /** A notification or a question before the reply. */
   send(message: Buffer): void {
     if (!this.#over) this.#open().send(message);

@@ -1,6 +1,5 @@
 /** Chosen other paths of an HTTP server, such as the downloads that results link to, under `/servers/<name>/`. */
-import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Agent as TlsAgent } from 'node:https';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Plugin, RequestHandler } from 'http-proxy-middleware';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -106,13 +105,11 @@ function once(server: PassthroughServer, log: Log): () => Promise<RequestHandler
 
 async function createHandler(server: PassthroughServer, log: Log): Promise<RequestHandler> {
   const { createProxyMiddleware } = await import('http-proxy-middleware');
-  const { origin, protocol } = server.url;
   return createProxyMiddleware({
-    target: origin,
+    target: server.url.origin,
     changeOrigin: true,
     // The path as it was checked: without this it is parsed and written anew.
     toProxy: true,
-    agent: new (protocol === 'https:' ? TlsAgent : Agent)({ keepAlive: false, maxSockets: requestsMax }),
     // Its own plugins answer errors with what they know of both sides.
     ejectPlugins: true,
     plugins: [connect(server, log)],
@@ -123,7 +120,7 @@ async function createHandler(server: PassthroughServer, log: Log): Promise<Reque
 const connect =
   (server: PassthroughServer, log: Log): Plugin =>
   (proxy) => {
-    proxy.on('proxyReq', (sent, _req, res) => tie(sent, res, server));
+    proxy.on('proxyReq', (sent, _req, res) => tie(sent, res, server, log));
     proxy.on('proxyRes', (received, { url = '' }, res) => {
       const [path = ''] = url.split('?', 1);
       receive(received, path, res, server, log);
@@ -136,13 +133,17 @@ const connect =
   };
 
 /** Whoever goes first takes the other along: the proxy leaves a request open whose client has left. */
-function tie(sent: ClientRequest, res: ServerResponse, { name, silenceMs }: PassthroughServer): void {
+function tie(sent: ClientRequest, res: ServerResponse, server: PassthroughServer, log: Log): void {
   const leave = (): void => {
     if (!res.writableFinished) sent.destroy();
   };
   if (res.destroyed) leave();
   else res.on('close', leave);
-  sent.setTimeout(silenceMs, () => sent.destroy(silent(name)));
+  sent.setTimeout(server.silenceMs, () => sent.destroy(silent(server.name)));
+  sent.on('close', () => {
+    // A switch of protocols that nobody asked for ends a request without an error.
+    if (!res.headersSent) fail(server, res, new Error('the server gave no answer'), log);
+  });
 }
 
 const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
@@ -182,5 +183,7 @@ function receive(
     if (!received.complete) res.destroy();
   });
   received.headers = responseHeadersFor(headers, location);
+  // The proxy would ask the client's headers, of which it sees but a part.
+  received.headers.connection = res.shouldKeepAlive ? 'keep-alive' : 'close';
   received.statusMessage = '';
 }

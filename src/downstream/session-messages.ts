@@ -35,7 +35,9 @@ export interface Speaker {
 
 /** Where the messages of one request go; one of `reply`, `pass` and `cancelled` ends it. */
 export interface Answering {
-  /** A notification or a question before the reply. */
+  /** A notification before the reply. */
+  notify(message: Buffer): void;
+  /** A question before the reply, or that it is taken back. */
   send(message: Buffer): void;
   reply(message: Buffer): void;
   /** A reply that is longer than what is held. */
@@ -162,7 +164,7 @@ function answerCall(
     caller,
     version: session.facts.version,
     scan,
-    notify: (message) => answering.send(message),
+    notify: (message) => answering.notify(message),
     fault: (error) =>
       log.error({ err: error, method: request.method }, 'a call failed by a fault of the gateway'),
     asker: (call) => askerOf(speaker, live, call, answering, context),

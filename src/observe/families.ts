@@ -23,19 +23,42 @@ export const counter = (options: FamilyOptions): Family => ({
 });
 
 /** Adds to a counter's row. */
-export function add(row: Row, amount: number): void {
-  row.cells[0] = (row.cells[0] ?? 0) + amount;
+export function add(row: Row, amount: number, cell = 0): void {
+  row.cells[cell] = (row.cells[cell] ?? 0) + amount;
 }
 
+/** A counter that is one number of the rows of another metric, whose labels it shares. */
+export const tally = ({ name, help, rows, cell }: TallyOptions): Family => ({
+  name,
+  help,
+  type: 'counter',
+  rows,
+  render: ({ text, cells }) => `${name}{${text}} ${cells[cell] ?? 0}\n`,
+});
+
+interface TallyOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly rows: Rows;
+  /** Where in a row the number is. */
+  readonly cell: number;
+}
+
+type HistogramOptions = FamilyOptions & {
+  readonly buckets: readonly number[];
+  /** How many numbers a row has behind those of the histogram. */
+  readonly further?: number;
+};
+
 /** A histogram of seconds; a row holds a count per bucket, the count beyond the last, and the sum. */
-export function histogram(options: FamilyOptions & { readonly buckets: readonly number[] }): Family {
-  const { name, buckets } = options;
+export function histogram(options: HistogramOptions): Family {
+  const { name, buckets, further = 0 } = options;
   const bounds = [...buckets.map(String), '+Inf'].map((bound) => `le="${bound}"} `);
   return {
     name,
     help: options.help,
     type: 'histogram',
-    rows: new Rows({ ...options, cells: buckets.length + 2 }),
+    rows: new Rows({ ...options, cells: buckets.length + 2 + further }),
     render({ text, cells }) {
       const labels = text === '' ? '' : `${text},`;
       let lines = '';

@@ -1,5 +1,6 @@
 /** The gauges: what is true now of the process and of each upstream. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { ListKind } from '../protocol/methods.ts';
 
 export interface Gauges {
   /** A registry of its own, with Node's default metrics in it. */
@@ -8,6 +9,8 @@ export interface Gauges {
   requestEnded(): void;
   upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
   upstreamTools(upstream: string, count: number): void;
+  /** How long the merged list of this kind is. */
+  listBytes(kind: ListKind, bytes: number): void;
   childUp(upstream: string, up: boolean): void;
   upstreamGone(upstream: string): void;
   subscriptions(side: 'downstream' | 'upstream', delta: number): void;
@@ -37,6 +40,7 @@ export function createGauges(version: string): Gauges {
 
   const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
   const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
+  const lists = gauge('mcpyard_list_bytes', 'Bytes of the merged list of all upstreams.', ['kind']);
   const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
   const upLabels = new Map<string, { upstream: string; era: string; transport: string }>();
   const forgetUp = (upstream: string): void => {
@@ -70,6 +74,9 @@ export function createGauges(version: string): Gauges {
     },
     upstreamTools(upstream, count) {
       tools.set({ upstream }, count);
+    },
+    listBytes(kind, bytes) {
+      lists.set({ kind }, bytes);
     },
     childUp(upstream, isUp) {
       child.set({ upstream }, isUp ? 1 : 0);

@@ -1,4 +1,5 @@
 /** What may become the value of a metric's label: every set is bounded, what lies outside is `_OTHER`. */
+import type { Era } from '../protocol/era.ts';
 import { methodNames } from '../protocol/methods.ts';
 
 /** Stands for every value that isn't known or that came after the cap. */
@@ -63,6 +64,12 @@ export const revisions: readonly string[] = [
   '2025-03-26',
   '2024-11-05',
 ];
+
+export const eras: readonly Era[] = ['modern', 'legacy'];
+
+/** How a call ended whose two sides may be of different eras. */
+export const bridgeOutcomes = ['ok', 'input_required', 'tool_error', 'error'] as const;
+export type BridgeOutcome = (typeof bridgeOutcomes)[number];
 
 /** Headers of the transport that a request may contradict, in lower case; all `Mcp-Param-*` count as one. */
 export const headers: readonly string[] = [

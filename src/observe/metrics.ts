@@ -1,17 +1,16 @@
 /** What mcpyard counts and times (OpenTelemetry's MCP conventions in Prometheus' spelling; docs/metrics.md lists all). */
+import type { Era } from '../protocol/era.ts';
+import type { Limit } from '../protocol/limits.ts';
+import { counterFamilies } from './counters.ts';
 import { exposition } from './exposition.ts';
-import { add, counter, type Family, histogram, observe } from './families.ts';
+import { add, type Family, observe } from './families.ts';
 import { createGauges, type Gauges } from './gauges.ts';
-import {
-  firstOf,
-  headers,
-  type Label,
-  methods,
-  notificationKinds,
-  oneOf,
-  other,
-  revisions,
-} from './labels.ts';
+import { type BridgeOutcome, notificationKinds, other } from './labels.ts';
+import { operationBuckets, operationFamilies, overheadBuckets, sessionBuckets } from './operations.ts';
+import type { Row } from './rows.ts';
+
+/** What a request of a client was counted under. */
+export type Operation = Row;
 
 export interface Metrics extends Omit<Gauges, 'registry'> {
   /**
@@ -25,7 +24,11 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
     error: string | undefined,
     version: string,
     seconds: number,
-  ): void;
+  ): Operation;
+  /** How long its message was, and that of its answer. */
+  operationBytes(operation: Operation, request: number, response: number): void;
+  /** What of the time of a client's request no upstream took. */
+  overhead(method: string, seconds: number): void;
   /** One request to an upstream has ended; `tool` is the upstream's own name. */
   clientOperation(
     upstream: string,
@@ -33,9 +36,13 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
     tool: string | undefined,
     error: string | undefined,
     transport: string,
-    era: string,
+    era: Era,
     seconds: number,
   ): void;
+  /** A call has gone from a client of one era to an upstream of maybe another. */
+  eraBridge(clientEra: Era, upstreamEra: Era, outcome: BridgeOutcome): void;
+  /** A session of this revision has ended. */
+  sessionEnded(version: string, seconds: number): void;
   upstreamError(upstream: string, reason: string): void;
   cacheRequest(
     method: string,
@@ -46,7 +53,7 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   headerMismatch(header: string): void;
   childRestarted(upstream: string, reason: string): void;
   stderrBytes(upstream: string, bytes: number): void;
-  limitHit(limit: string): void;
+  limitHit(limit: Limit): void;
   /** A request had no right key; `reason` is one of `authFailures`. */
   authFailure(reason: string): void;
   /** A request to a path that is passed through has ended; `status` is that of its answer, or `closed`. */
@@ -59,60 +66,29 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   exposition(): Promise<{ contentType: string; text: string }>;
 }
 
-/** Upper bounds in seconds, of OpenTelemetry's MCP conventions. */
-const defaultBuckets: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
-
-/** Together with the counters, what a scrape can become at most: some 15 MB. */
-const histogramRowsMax = 2_500;
-const counterRowsMax = 1_000;
-const nameLabelsMax = 200;
-const upstreamLabelsMax = 500;
-const errorLabelsMax = 64;
-const reasonLabelsMax = 32;
-const statusLabelsMax = 64;
-
-/** What an answer says to a name that nobody has. */
-const unknownName = new Set(['-32601', '-32602']);
-
 interface MetricsOptions {
   /** The gateway's own. */
   readonly version: string;
-  /** Upper bounds of the histograms in seconds, ascending. */
+  /** Upper bounds of the histograms of operations in seconds, ascending. */
   readonly buckets?: readonly number[];
 }
 
 /** Nothing is shared between two of them but the figures of the process. */
-export function createMetrics({ version, buckets = defaultBuckets }: MetricsOptions): Metrics {
-  const gauges = createGauges(version);
-  const families = createFamilies(buckets);
-  const { server, client, upstreamErrors, cache, mismatches, restarts, stderr, limits, notifications } =
-    families;
-  const { registry, ...gaugeCalls } = gauges;
-  const all: readonly Family[] = Object.values(families);
+export function createMetrics({ version, buckets = operationBuckets }: MetricsOptions): Metrics {
+  const { registry, ...gauges } = createGauges(version);
+  const counters = counterFamilies();
+  const limitHit = (limit: Limit): void => add(counters.limits.rows.find(limit), 1);
+  const operations = operationFamilies(buckets, {
+    rows: () => limitHit('metricRows'),
+    labels: () => limitHit('metricLabels'),
+  });
+  const all: readonly Family[] = [...Object.values(operations), ...Object.values(counters)];
   const scrape = () => ({ contentType: registry.contentType, parts: exposition(all, registry) });
-
   return {
-    ...gaugeCalls,
-    serverOperation(method, tool, prompt, error, revision, seconds) {
-      observe(server.rows.find(tool ?? '', prompt ?? '', method, error ?? '', revision), buckets, seconds);
-    },
-    clientOperation(upstream, method, tool, error, transport, era, seconds) {
-      const row = client.rows.find(tool ?? '', upstream, method, error ?? '', transport, era);
-      observe(row, buckets, seconds);
-    },
-    upstreamError: (upstream, reason) => add(upstreamErrors.rows.find(upstream, reason), 1),
-    cacheRequest: (method, scope, result) => add(cache.rows.find(method, scope, result), 1),
-    headerMismatch(header) {
-      const name = header.toLowerCase();
-      add(mismatches.rows.find(name.startsWith('mcp-param-') ? 'mcp-param' : name), 1);
-    },
-    childRestarted: (upstream, reason) => add(restarts.rows.find(upstream, reason), 1),
-    stderrBytes: (upstream, bytes) => add(stderr.rows.find(upstream), bytes),
-    limitHit: (limit) => add(limits.rows.find(limit), 1),
-    authFailure: (failure) => add(families.authFailures.rows.find(failure), 1),
-    passthrough: (upstream, status) => add(families.passthrough.rows.find(upstream, status), 1),
-    notification: (kind, outcome) =>
-      add(notifications.rows.find(notificationKinds.get(kind) ?? other, outcome), 1),
+    ...gauges,
+    ...timings(operations, buckets),
+    ...counts(counters),
+    limitHit,
     scrape,
     async exposition() {
       const { contentType, parts } = scrape();
@@ -123,101 +99,64 @@ export function createMetrics({ version, buckets = defaultBuckets }: MetricsOpti
   };
 }
 
-const column = (name: string, label: Label) => ({ name, label });
+type Timings = Pick<
+  Metrics,
+  'serverOperation' | 'operationBytes' | 'overhead' | 'clientOperation' | 'sessionEnded'
+>;
 
-function createFamilies(buckets: readonly number[]) {
-  const limits = counter({
-    name: 'mcpyard_limits_hit_total',
-    help: 'How often a limit was reached.',
-    columns: [{ name: 'limit', label: firstOf(200) }],
-    rowsMax: counterRowsMax,
-  });
-  const hit = (limit: string) => () => add(limits.rows.find(limit), 1);
-  const onFull = hit('metricRows');
-  const count = (name: string, help: string, columns: readonly ReturnType<typeof column>[]) =>
-    counter({ name, help, columns, rowsMax: counterRowsMax, onFull });
-  const names = () =>
-    firstOf(nameLabelsMax, {
-      accepts: (row) => !unknownName.has(row[errorColumn] ?? ''),
-      onFull: hit('metricLabels'),
-    });
-  const upstream = () => column('upstream', firstOf(upstreamLabelsMax));
-  const method = () => column('mcp_method_name', oneOf(methods));
-  const error = () => column('error_type', firstOf(errorLabelsMax));
-  const reason = () => column('reason', firstOf(reasonLabelsMax));
-
+function timings(families: ReturnType<typeof operationFamilies>, buckets: readonly number[]): Timings {
+  const { server, client, overhead, session } = families;
+  const requestCell = buckets.length + 2;
   return {
-    server: histogram({
-      name: 'mcp_server_operation_duration_seconds',
-      help: 'How long requests of clients took.',
-      columns: [
-        column('gen_ai_tool_name', names()),
-        column('gen_ai_prompt_name', names()),
-        method(),
-        error(),
-        column('mcp_protocol_version', oneOf(revisions)),
-      ],
-      rowsMax: histogramRowsMax,
-      onFull,
-      buckets,
-    }),
-    client: histogram({
-      name: 'mcp_client_operation_duration_seconds',
-      help: 'How long requests to upstreams took.',
-      columns: [
-        column('gen_ai_tool_name', names()),
-        upstream(),
-        method(),
-        error(),
-        column('network_transport', firstOf(8)),
-        column('era', oneOf(['modern', 'legacy'])),
-      ],
-      rowsMax: histogramRowsMax,
-      onFull,
-      buckets,
-    }),
-    upstreamErrors: count('mcpyard_upstream_errors_total', 'Failures of upstreams.', [upstream(), reason()]),
-    cache: count('mcpyard_cache_requests_total', 'Requests that the cache was asked for.', [
-      column('method', oneOf(methods)),
-      column('scope', oneOf(['public', 'private', 'none'])),
-      column('result', oneOf(['hit', 'miss', 'stale', 'bypass'])),
-    ]),
-    mismatches: count('mcpyard_header_mismatch_total', 'Requests whose header contradicts the body.', [
-      column('header', oneOf(headers)),
-    ]),
-    restarts: count('mcpyard_child_restarts_total', "Restarts of upstreams' processes.", [
-      upstream(),
-      reason(),
-    ]),
-    stderr: count('mcpyard_child_stderr_bytes_total', "Bytes that upstreams' processes wrote to stderr.", [
-      upstream(),
-    ]),
-    limits,
-    ...doorFamilies(onFull),
-    notifications: count('mcpyard_notifications_total', 'Notifications by what became of them.', [
-      column('kind', oneOf([...notificationKinds.values()])),
-      column('outcome', firstOf(16)),
-    ]),
+    serverOperation(method, tool, prompt, error, revision, seconds) {
+      const row = server.rows.find(tool ?? '', prompt ?? '', method, error ?? '', revision);
+      observe(row, buckets, seconds);
+      return row;
+    },
+    operationBytes(operation, request, response) {
+      add(operation, request, requestCell);
+      add(operation, response, requestCell + 1);
+    },
+    overhead: (method, seconds) => observe(overhead.rows.find(method), overheadBuckets, seconds),
+    clientOperation(upstream, method, tool, error, transport, era, seconds) {
+      const row = client.rows.find(tool ?? '', upstream, method, error ?? '', transport, era);
+      observe(row, buckets, seconds);
+    },
+    sessionEnded: (revision, seconds) => observe(session.rows.find(revision), sessionBuckets, seconds),
   };
 }
 
-/** Of requests that have no method, since they are not or never become calls. */
-const doorFamilies = (onFull: () => void) => ({
-  authFailures: counter({
-    name: 'mcpyard_auth_failures_total',
-    help: 'Requests that were refused for want of a right key.',
-    columns: [column('reason', firstOf(reasonLabelsMax))],
-    rowsMax: counterRowsMax,
-    onFull,
-  }),
-  passthrough: counter({
-    name: 'mcpyard_passthrough_total',
-    help: 'Requests to paths that are passed through.',
-    columns: [column('upstream', firstOf(upstreamLabelsMax)), column('status', firstOf(statusLabelsMax))],
-    rowsMax: counterRowsMax,
-    onFull,
-  }),
-});
+type Counts = Pick<
+  Metrics,
+  | 'eraBridge'
+  | 'upstreamError'
+  | 'cacheRequest'
+  | 'headerMismatch'
+  | 'childRestarted'
+  | 'stderrBytes'
+  | 'authFailure'
+  | 'passthrough'
+  | 'notification'
+>;
 
-/** Where both histograms have `error_type`. */
-const errorColumn = 3;
+function counts(families: ReturnType<typeof counterFamilies>): Counts {
+  const { bridge, rounds } = families;
+  return {
+    eraBridge(clientEra, upstreamEra, outcome) {
+      add(bridge.rows.find(clientEra, upstreamEra, outcome), 1);
+      if (outcome === 'input_required') add(rounds.rows.find(clientEra, upstreamEra), 1);
+    },
+    upstreamError: (upstream, reason) => add(families.upstreamErrors.rows.find(upstream, reason), 1),
+    cacheRequest: (method, scope, result) => add(families.cache.rows.find(method, scope, result), 1),
+    headerMismatch(header) {
+      const name = header.toLowerCase();
+      add(families.mismatches.rows.find(name.startsWith('mcp-param-') ? 'mcp-param' : name), 1);
+    },
+    childRestarted: (upstream, reason) => add(families.restarts.rows.find(upstream, reason), 1),
+    stderrBytes: (upstream, bytes) => add(families.stderr.rows.find(upstream), bytes),
+    authFailure: (failure) => add(families.authFailures.rows.find(failure), 1),
+    passthrough: (upstream, status) => add(families.passthrough.rows.find(upstream, status), 1),
+    notification: (kind, outcome) =>
+      add(families.notifications.rows.find(notificationKinds.get(kind) ?? other, outcome), 1),
+  };
+}

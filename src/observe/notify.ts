@@ -1,6 +1,5 @@
 /** Tells systemd how the service is (sd_notify(3)), through `systemd-notify`: Node.js has no datagram sockets of Unix. */
 import { spawn } from 'node:child_process';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from './log.ts';
 
 /** Nothing here fails or waits: what can't be said is logged once. */
@@ -28,9 +27,10 @@ interface Message {
 }
 
 const program = 'systemd-notify';
-/** It waits 5 s by itself until systemd has read the message. */
+/** It waits 5 s by itself until systemd has read the message, since systemd asks who sent it. */
 const sendMs = 6_000;
-const closeMs = 2_000;
+/** Where another message waits, the one before has long been sent after this time. */
+const graceMs = 500;
 const complaintLengthMax = 300;
 
 /** A notifier for this process; a silent one where the environment names no NOTIFY_SOCKET. */
@@ -41,18 +41,24 @@ export function createNotifier({ env, log }: NotifierOptions): Notifier {
   const food = feedMs === undefined ? [] : ['WATCHDOG=1'];
   let waiting: readonly Message[] = [];
   let sending: Promise<void> | undefined;
+  let hurry = (): void => {};
+  let isClosing = false;
   let feeding: NodeJS.Timeout | undefined;
   let complained = false;
 
   function say(state: State, ...assignments: readonly string[]): void {
     waiting = withNext(waiting, { state, assignments: [...assignments, ...food] });
+    hurry();
     sending ??= sendAll();
   }
 
   async function sendAll(): Promise<void> {
     for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
       waiting = waiting.slice(1);
-      const failure = await send(next.assignments, { PATH: env['PATH'], NOTIFY_SOCKET: socket });
+      const sent = send(next.assignments, { PATH: env['PATH'], NOTIFY_SOCKET: socket });
+      hurry = sent.hurry;
+      if (waiting.length > 0 || isClosing) hurry();
+      const failure = await sent.failure;
       if (failure === undefined || complained) continue;
       complained = true;
       log.warn({ socket }, `systemd can't be told how the gateway is: ${failure}`);
@@ -69,7 +75,9 @@ export function createNotifier({ env, log }: NotifierOptions): Notifier {
     stopping: () => say('stopping', 'STOPPING=1'),
     async close() {
       clearInterval(feeding);
-      if (sending !== undefined) await Promise.race([sending, delay(closeMs, undefined, { ref: false })]);
+      isClosing = true;
+      hurry();
+      await sending;
     },
   };
 }
@@ -90,25 +98,48 @@ function withNext(waiting: readonly Message[], next: Message): readonly Message[
   return [...(again < 0 ? states : states.slice(0, again)), next];
 }
 
-/** Runs the program to its end, and says what went wrong, if anything. */
-function send(assignments: readonly string[], env: NodeJS.ProcessEnv): Promise<string | undefined> {
-  const started = new Promise<string | undefined>((resolve, reject) => {
+interface Sent {
+  /** What went wrong, if anything, once the program has ended. */
+  readonly failure: Promise<string | undefined>;
+  /** Ends the program when it has had its time to send. */
+  hurry(): void;
+}
+
+function send(assignments: readonly string[], env: NodeJS.ProcessEnv): Sent {
+  const startedAt = performance.now();
+  const impatience = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const ended = new Promise<string | undefined>((resolve, reject) => {
     const child = spawn(program, [`--pid=${process.pid}`, ...assignments], {
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: sendMs,
       killSignal: 'SIGKILL',
+      signal: impatience.signal,
     });
     let complaint = '';
     // There is none where no file could be opened for it.
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       complaint = (complaint + text).slice(0, complaintLengthMax);
     });
-    child.on('error', reject);
+    child.on('error', (error) => {
+      if (!impatience.signal.aborted) reject(error);
+    });
+    child.on('exit', () => {
+      if (impatience.signal.aborted) resolve(undefined);
+    });
     child.on('close', (code, signal) => {
       const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
       resolve(code === 0 ? undefined : `\`${program}\` ${how}: ${complaint.trim()}`);
     });
   });
-  return started.catch((error: Error) => `\`${program}\` could not be run: ${error.message}`);
+  const failure = ended
+    .catch((error: Error) => `\`${program}\` could not be run: ${error.message}`)
+    .finally(() => clearTimeout(timer));
+  return {
+    failure,
+    hurry() {
+      timer ??= setTimeout(() => impatience.abort(), startedAt + graceMs - performance.now()).unref();
+    },
+  };
 }

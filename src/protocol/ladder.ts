@@ -8,7 +8,8 @@ import { methodOf } from './methods.ts';
 
 export interface ModernInbound {
   readonly request: RequestMessage;
-  readonly header: (name: string) => string | undefined;
+  /** Undefined where the transport has no headers. */
+  readonly header: ((name: string) => string | undefined) | undefined;
   /** What `supported` of -32022 lists. */
   readonly supported: readonly string[];
 }
@@ -39,6 +40,7 @@ const hasVersion: Check = ({ request }) =>
   bodyVersion(request.bytes, request.meta) === undefined ? missingMeta(metaKey.version) : undefined;
 
 const versionMatches: Check = ({ request, header }) => {
+  if (header === undefined) return undefined;
   const value = header('mcp-protocol-version');
   const body = bodyVersion(request.bytes, request.meta);
   if (value === body) return undefined;
@@ -65,6 +67,7 @@ const hasCapabilities: Check = ({ request }) =>
     : missingMeta(metaKey.capabilities);
 
 const methodMatches: Check = ({ request, header }) => {
+  if (header === undefined) return undefined;
   const value = header('mcp-method');
   if (value === request.method) return undefined;
   return mismatch(
@@ -80,6 +83,7 @@ const nameMatches: Check = ({ request, header }) => {
   if (param === undefined) return undefined;
   const body = textOf(request.bytes, paramOf(request, param));
   if (body === undefined) return refuse(code.invalidParams, `Invalid params: "${param}" must be a string`);
+  if (header === undefined) return undefined;
   const raw = header('mcp-name');
   if (raw === undefined) return mismatch('mcp-name', 'Mcp-Name is missing');
   const value = decodeHeader(raw);

@@ -6,6 +6,7 @@ import { metaKey, paramOf } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import { AskExchange, type Asked } from './ask-exchange.ts';
+import { askedReply, type StateOptions, stateEdit } from './asked-state.ts';
 import { type Channel, ChannelError } from './channel.ts';
 import type { Dialect } from './dialect.ts';
 import { CallExchange, type Waiter } from './exchange.ts';
@@ -13,6 +14,7 @@ import type { ExchangeContext } from './exchange-context.ts';
 import { logLevels, sortMessage } from './inbox.ts';
 import { noTarget, type Target } from './outgoing.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
+import { canResume, resumeStream } from './resume.ts';
 import { SessionLost } from './session-lost.ts';
 import { RequestIds, SlotTable } from './slots.ts';
 import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
@@ -44,6 +46,8 @@ export interface ConnectionOptions {
   readonly resultBytesMax: number;
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
+  /** How the states of modern servers are sealed. */
+  readonly state: StateOptions;
   readonly events: ConnectionEvents;
 }
 
@@ -88,6 +92,17 @@ export class Connection {
       scan: options.scan,
       resultBytesMax: options.resultBytesMax,
       message: (bytes, exchange) => this.receive(bytes, exchange),
+      asked: (message, call) =>
+        this.#dialect.era === 'modern' ? askedReply(message, call, options.state) : undefined,
+      resume: (exchange, error) =>
+        this.#dialect.era === 'legacy' && canResume(error, channel)
+          ? resumeStream(exchange, error, {
+              channel,
+              scan: options.scan,
+              id: exchange.id,
+              headers: () => this.#ownHeaders(''),
+            })
+          : undefined,
       isSessionLost: (error) => this.#isSessionLost(error),
       over: (id, failure) => {
         this.#calls.delete(id);
@@ -113,7 +128,10 @@ export class Connection {
 
   /** Sends one caller's call under the upstream's own name; rejects with an RpcError. An abort of the call cancels it here too. */
   send(call: Call, target: Target): Promise<Reply> {
-    if (this.#dialect.era === 'modern') return this.#sendOnce(call, target);
+    if (this.#dialect.era === 'modern') {
+      const edit = stateEdit(call, this.#options.state);
+      return this.#sendOnce(call, edit === undefined ? target : { ...target, state: edit });
+    }
     const state = textOf(call.request.bytes, paramOf(call.request, 'requestState'));
     if (state !== undefined) return this.#resume(state, call);
     return this.#levelled(call).then(() => this.#sendLegacy(call, target));

@@ -1,5 +1,6 @@
 /** What the two kinds of exchange share. */
 import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
+import type { Call, Reply } from '../protocol/call.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import { ChannelError } from './channel.ts';
 import type { CallExchange } from './exchange.ts';
@@ -11,6 +12,10 @@ export interface ExchangeContext {
   readonly resultBytesMax: number;
   /** A message of the server that came before the answer; `exchange` is whose stream it came on. */
   message(bytes: Buffer, exchange: CallExchange | undefined): void;
+  /** Takes a broken stream up again, where that can be; the returned function ends it. */
+  resume(exchange: CallExchange, error: Error): (() => void) | undefined;
+  /** The reply to what a modern server asks; undefined in the other era. */
+  asked(message: UpstreamMessage & { readonly kind: 'result' }, call: Call): Reply | undefined;
   /** Whether the failure says that the server has forgotten the session. */
   isSessionLost(error: Error): boolean;
   /** The exchange is over, however it ended. */

@@ -3,6 +3,7 @@ import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { AnswerFault, AnswerStream } from '../protocol/answer-stream.ts';
 import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
+import { find, textOf } from '../protocol/json.ts';
 import { idOf } from '../protocol/message.ts';
 import type { Exchange, IncomingRest } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
@@ -32,6 +33,7 @@ export class CallExchange implements Exchange {
   /** What came while nobody waited. */
   #late: (() => void) | undefined;
   #isOver = false;
+  #stopResume: (() => void) | undefined;
 
   constructor(id: number, context: ExchangeContext, waiter: Waiter) {
     this.id = id;
@@ -81,6 +83,11 @@ export class CallExchange implements Exchange {
 
   fail(error: Error): void {
     if (this.#isOver) return;
+    const resumed = this.#context.resume(this, error);
+    if (resumed !== undefined) {
+      this.#stopResume = resumed;
+      return;
+    }
     const waiter = this.#waiter;
     if (waiter === undefined) {
       this.#late ??= () => this.fail(error);
@@ -138,6 +145,8 @@ export class CallExchange implements Exchange {
 
   #end(failure: Error | undefined): void {
     this.#isOver = true;
+    this.#stopResume?.();
+    this.#stopResume = undefined;
     this.#waiter?.call.signal.unlisten();
     this.#waiter = undefined;
     this.#late = undefined;
@@ -148,6 +157,10 @@ export class CallExchange implements Exchange {
     const plain = scanned === undefined ? plainReply(bytes, context) : undefined;
     if (plain !== undefined) return plain;
     const message = scanned ?? scanUpstream(bytes, this.#context.scan);
+    if (message.kind === 'result' && isAsking(message)) {
+      const asked = this.#context.asked(message, call);
+      if (asked !== undefined) return asked;
+    }
     if (message.kind === 'error' && message.error.code === urlRequired)
       return urlElicitation(call, message.error);
     const reply = replyOf(message, context);
@@ -174,3 +187,6 @@ export class CallExchange implements Exchange {
     }
   }
 }
+
+const isAsking = ({ bytes, result }: UpstreamMessage & { readonly kind: 'result' }): boolean =>
+  textOf(bytes, find(result.members, 'resultType')) === 'input_required';

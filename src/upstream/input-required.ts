@@ -17,10 +17,16 @@ export function capabilitiesOf({ request }: Call): Json {
 }
 
 /** The reply that asks the caller (Multi Round-Trip Requests, "InputRequiredResult"). */
-export function inputRequired(call: Call, requests: Json, state: string | undefined): Reply {
+export function inputRequired(
+  call: Call,
+  requests: Json | undefined,
+  state: string | undefined,
+  more: Json = {},
+): Reply {
   const result = {
+    ...more,
     resultType: 'input_required',
-    inputRequests: requests,
+    ...(requests === undefined ? {} : { inputRequests: requests }),
     ...(state === undefined ? {} : { requestState: state }),
   };
   const id = idOf(call.request).toString('utf8');
@@ -32,7 +38,7 @@ export function inputRequired(call: Call, requests: Json, state: string | undefi
 }
 
 /** A caller that must be asked and did not say that it can be. */
-const missingCapability = (needed: Json): RpcError =>
+export const missingCapability = (needed: Json): RpcError =>
   new RpcError(code.missingCapability, 'This call needs a capability that the client did not declare', {
     data: { requiredCapabilities: needed },
     status: 400,

@@ -21,6 +21,8 @@ export interface OpenOptions {
   readonly instance: string;
   /** Seals the states of parked calls. */
   readonly parkSeal: Seal;
+  /** Seals the states that modern servers give. */
+  readonly stateSeal: Seal;
   readonly replica: string;
   randomText(): string;
   readonly now: () => number;
@@ -89,6 +91,7 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstre
     resultBytesMax: options.config.limits.resultBytesMax,
     startTimeoutMs: server.startTimeoutMs,
     roots: server.roots,
+    state: { upstream: server.name, seal: options.stateSeal, now: Date.now },
     parks: new Parks({
       upstream: server.name,
       seal: options.parkSeal,

@@ -9,6 +9,8 @@ export interface Target {
   readonly name: string | undefined;
   /** Mcp-Param-* for a modern HTTP upstream, names and values in turn. */
   readonly paramHeaders: readonly string[];
+  /** The upstream's own state in place of the sealed one. */
+  readonly state?: Edit;
 }
 
 export const noTarget: Target = { member: undefined, name: undefined, paramHeaders: [] };
@@ -23,6 +25,7 @@ function commonEdits(request: RequestMessage, id: number, target: Target): Edit[
     edits.push(replaced(target.member, Buffer.from(JSON.stringify(target.name))));
   const token = find(request.meta, metaKey.progressToken);
   if (token !== undefined) edits.push(replaced(token, bytes));
+  if (target.state !== undefined) edits.push(target.state);
   return edits;
 }
 

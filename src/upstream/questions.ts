@@ -1,11 +1,11 @@
 /** What a legacy server asks in the middle of a call: put to the caller as `input_required`, answered when the retry comes. */
 import type { UpstreamMessage } from '../protocol/answer.ts';
-import type { Call } from '../protocol/call.ts';
 import { code, own } from '../protocol/errors.ts';
 import { jsonOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import type { CallExchange, Waiter } from './exchange.ts';
 import { capabilitiesOf, inputRequired, undeclaredWords } from './input-required.ts';
+import { lacking } from './lacking.ts';
 import type { Parks } from './parks.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -44,28 +44,11 @@ const isRecord = (value: unknown): value is Json =>
 
 const key = 'answer';
 
-/** What a caller would have to declare to be asked, and the code that tells the server. */
-interface Lacking {
-  readonly needed: Json;
-  readonly errorCode: number;
-}
-
-/** Why this caller can't be asked; undefined where it can. */
-function lackingOf({ method, params }: Question, call: Call): Lacking | undefined {
-  const declared = capabilitiesOf(call);
-  if (method === 'sampling/createMessage') {
-    const { sampling } = declared;
-    if (!isRecord(sampling)) return { needed: { sampling: {} }, errorCode: code.methodNotFound };
-    return params['tools'] !== undefined && sampling['tools'] === undefined
-      ? { needed: { sampling: { tools: {} } }, errorCode: code.invalidParams }
-      : undefined;
-  }
-  const { elicitation } = declared;
-  const mode = params['mode'] === 'url' ? 'url' : 'form';
-  const isPlain = isRecord(elicitation) && !('form' in elicitation) && !('url' in elicitation);
-  const isDeclared = isRecord(elicitation) && (mode in elicitation || (isPlain && mode === 'form'));
-  return isDeclared ? undefined : { needed: { elicitation: { [mode]: {} } }, errorCode: code.invalidParams };
-}
+/** How a server hears that its question can't be put: a client without sampling does not know the method at all. */
+const codeFor = (needed: Json): number =>
+  isRecord(needed['sampling']) && needed['sampling']['tools'] === undefined
+    ? code.methodNotFound
+    : code.invalidParams;
 
 /** As 2026-07-28 asks it. */
 function modernParams({ method, params }: Question): Json {
@@ -135,10 +118,10 @@ export class Questions {
       this.#error(question, code.methodNotFound, 'The gateway can not tell whose call this is about');
       return;
     }
-    const lacking = lackingOf(question, exchange.call);
-    if (lacking !== undefined) {
-      exchange.lack(lacking.needed);
-      this.#error(question, lacking.errorCode, undeclaredWords);
+    const needed = lacking(question.method, question.params, capabilitiesOf(exchange.call));
+    if (needed !== undefined) {
+      exchange.lack(needed);
+      this.#error(question, codeFor(needed), undeclaredWords);
       return;
     }
     if (!exchange.isWaiting) {

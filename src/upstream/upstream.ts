@@ -4,6 +4,7 @@ import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
+import type { StateOptions } from './asked-state.ts';
 import { type Backoff, exponentialBackoff } from './backoff.ts';
 import { type Channel, ChannelError, type ChannelEvents, type Transport } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
@@ -50,6 +51,7 @@ export interface UpstreamOptions {
   readonly startTimeoutMs: number;
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
+  readonly state: StateOptions;
   /** Opens the transport; must not throw. */
   open(events: ChannelEvents, transport: Transport): Channel;
   readonly events: UpstreamEvents;
@@ -179,6 +181,7 @@ export class Upstream {
       resultBytesMax: this.#options.resultBytesMax,
       roots: this.#options.roots,
       parks: this.#options.parks,
+      state: this.#options.state,
       events: {
         listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
         resourceUpdated: (uri) => this.#options.events.resourceUpdated(this, uri),

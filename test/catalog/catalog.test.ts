@@ -4,6 +4,7 @@ import { describeUpstreams } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { type Answer, call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
 import {
+  childScript,
   discovered,
   legacyScript,
   modernScript,
@@ -453,6 +454,75 @@ test('a tool that came later is found by its name, though nobody has listed it s
   await list(gateway);
   tools.push('later');
   await expect.poll(async () => (await callTool(gateway.url, 'up__later')).response?.result).toBeDefined();
+});
+
+test.each([
+  ['modern', modernScript],
+  ['legacy', legacyScript],
+])(
+  'a %s server that declares resources and knows no templates has none, which is no failure',
+  async (_, script) => {
+    const server = await serve({
+      ...script({ 'resources/list': () => ({ resources: [], ttlMs: 60_000, cacheScope: 'public' }) }),
+      'resources/templates/list': () => {
+        throw new Refusal(-32601, 'Method not found', { status: 404 });
+      },
+    });
+    const gateway = await gatewayOf({ up: server.server });
+    for (let i = 0; i < 3; i++) {
+      const answer = await list(gateway, 'resources/templates/list');
+      expect([items(answer, 'resourceTemplates'), gapsOf(answer)]).toEqual([[], undefined]);
+    }
+    expect(count(server, 'resources/templates/list')).toBe(1);
+    expect(JSON.stringify(gateway.lines)).not.toContain('templates/list failed');
+  },
+);
+
+test('a server that declares tools and can not list them has failed, and is told as missing', async () => {
+  const { 'tools/list': _, ...script } = modernScript({});
+  const server = await serve(script);
+  const gateway = await gatewayOf({ up: server.server });
+  expect(gapsOf(await list(gateway))).toEqual({ up: { state: 'missing', reason: 'its tools/list failed' } });
+});
+
+describe('a child that comes back', () => {
+  const comingBack = (tools: string): ReturnType<typeof childScript> => {
+    const script = childScript(`
+      const { readFileSync } = await import('node:fs');
+      const start = readFileSync(starts, 'utf8').length;
+      on['server/discover'] = ({ reply }) => reply(discovered);
+      on['tools/list'] = ({ reply }) => reply({ tools: (${tools}).map((name) => ({ name, inputSchema: { type: 'object' } })), ttlMs: 60000, cacheScope: 'public' });
+      on['tools/call'] = ({ params, reply }) => params.arguments.die ? process.exit(1) : reply({ content: [] });`);
+    endings.push(async () => script.stop());
+    return script;
+  };
+
+  test('with the same tools is announced to nobody, and the call after its end waits for it', async () => {
+    const { server, starts } = comingBack("['x']");
+    const gateway = await gatewayOf({ up: server });
+    const listening = await openCall(gateway.url, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    await listening.next();
+    expect((await callTool(gateway.url, 'up__x', { die: true })).response?.error?.code).toBe(5021);
+    expect((await callTool(gateway.url, 'up__x')).response?.result).toBeDefined();
+    expect(starts()).toBe(2);
+    await expect(listening.next(400)).rejects.toThrow('no message');
+    listening.close();
+  });
+
+  test('with other tools is announced', async () => {
+    const { server } = comingBack("['x', ...(start > 1 ? ['new'] : [])]");
+    const gateway = await gatewayOf({ up: server });
+    const listening = await openCall(gateway.url, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    await listening.next();
+    await callTool(gateway.url, 'up__x', { die: true });
+    expect((await listening.next()).method).toBe('notifications/tools/list_changed');
+    expect(names(await list(gateway))).toEqual(['up__x', 'up__new']);
+    listening.close();
+  });
 });
 
 test('a resource that nobody lists costs no lists, be they fresh or not', async () => {

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { runHere } from './here.ts';
 import { createFolder, rawServer, run } from './program.ts';
 
 const folders: ReturnType<typeof createFolder>[] = [];
@@ -84,11 +85,13 @@ describe('mcpyard add', () => {
 
   test('replaces a server only by --force', async () => {
     const folder = folderOf(config);
-    const refused = await folder.run('add', 'own', 'http://y/');
+    const refused = await runHere(['add', 'own', 'http://y/'], folder.folder);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('--force');
     expect(folder.text()).toBe(config);
-    expect((await folder.run('add', 'own', 'http://y/', '--force')).stdout).toContain('replaced own');
+    expect((await runHere(['add', 'own', 'http://y/', '--force'], folder.folder)).stdout).toContain(
+      'replaced own',
+    );
     expect(folder.text()).toBe(config.replace('own: {url: "http://x"} #', 'own:\n    url: http://y/ #'));
   });
 
@@ -97,9 +100,9 @@ describe('mcpyard add', () => {
     const file = path.join(folder.folder, 'conf/config.yaml');
     mkdirSync(path.dirname(file));
     writeFileSync(path.join(folder.folder, 'server.js'), '');
-    await folder.run('add', 'a', '-c', file, '--', './run.sh', '--fast');
-    await folder.run('add', 'b', '-c', file, '--', 'node', 'server.js');
-    await folder.run('add', 'c', '-c', file, '--', 'npx', '-y', 'c');
+    await runHere(['add', 'a', '-c', file, '--', './run.sh', '--fast'], folder.folder);
+    await runHere(['add', 'b', '-c', file, '--', 'node', 'server.js'], folder.folder);
+    await runHere(['add', 'c', '-c', file, '--', 'npx', '-y', 'c'], folder.folder);
     expect(readFileSync(file, 'utf8')).toMatch(
       new RegExp(
         [
@@ -129,7 +132,7 @@ describe('mcpyard add', () => {
     [['check', '--env', 'A=b'], '--env'],
   ])('%j exits 2, says what is wrong, and changes nothing', async (args, said) => {
     const folder = folderOf(config);
-    const { code, stdout, stderr } = await folder.run(...args);
+    const { code, stdout, stderr } = await runHere(args, folder.folder);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(said);
     expect(stderr).not.toContain('planted');

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -182,15 +183,22 @@ describe('mcpyard tools and call', () => {
   });
 });
 
-describe('a gateway that runs', () => {
+describe('a gateway that runs and wants a key', () => {
   const folder = createFolder();
   const log = join(folder.folder, 'log');
+  const key = 'mcy_for-this-test-alone-0123456789abcdef';
+  const withKey = { env: { MCPYARD_KEY: key }, cwd: folder.folder };
+  const config = {
+    ...anywhere,
+    keys: { me: `sha256:${createHash('sha256').update(key).digest('hex')}` },
+    servers: { one: rawServer(log) },
+  };
   let running: ReturnType<typeof start>;
   let url: string;
 
   beforeAll(async () => {
-    folder.write({ ...anywhere, servers: { one: rawServer(log) } });
-    running = start(['serve', '-c', folder.file], { cwd: folder.folder });
+    folder.write(config);
+    running = start(['serve', '-c', folder.file], { cwd: folder.folder, lifeMs: 60_000 });
     url = await endpointOf(running);
     await running.said(/^one: up/);
   });
@@ -200,18 +208,34 @@ describe('a gateway that runs', () => {
     folder.remove();
   });
 
-  test('is asked at --url, for which no config is needed', async () => {
-    const answer = await run(['call', 'one__echo', '{"a":1}', '--url', url]);
+  test('is asked at --url with the key of the environment, for which no config is needed', async () => {
+    const answer = await run(['call', 'one__echo', '{"a":1}', '--url', url], { env: withKey.env });
     expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
-    expect((await run(['tools', '--url', url])).stdout).toContain('one__echo');
+    expect((await run(['tools', '--url', url], { env: withKey.env })).stdout).toContain('one__echo');
+    const refused = await run(['tools', '--url', url]);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('A key is needed');
   });
 
   test('is asked rather than started again where the config says where it listens', async () => {
     const before = startedPids(log);
-    folder.write({ ...anywhere, listen: new URL(url).host, servers: { one: rawServer(log) } });
+    // The latter is no address to connect to.
+    for (const host of ['127.0.0.1', '0.0.0.0']) {
+      folder.write({ ...config, listen: `${host}:${new URL(url).port}` });
+      const answer = await run(['call', 'one__echo', '{"a":1}', '-c', folder.file], withKey);
+      expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n', stderr: '' });
+    }
+    expect(startedPids(log)).toEqual(before);
+  });
+
+  test('is left alone by who has no key: the servers are started for the one question', async () => {
+    const before = startedPids(log);
+    folder.write({ ...config, listen: new URL(url).host });
     const answer = await runIn(folder, 'call', 'one__echo', '{"a":1}');
     expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
-    expect(startedPids(log)).toEqual(before);
+    const after = startedPids(log);
+    expect(after.length).toBe(before.length + 1);
+    expect(after.filter(isAlive)).toEqual(before);
   });
 });
 

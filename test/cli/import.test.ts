@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { runHere } from './here.ts';
 import { createFolder, rawServer, run } from './program.ts';
 
 const clients = path.resolve(import.meta.dirname, '../config/clients');
@@ -94,7 +95,7 @@ describe('mcpyard import', () => {
     folder.client('x.json', { mcpServers: { a: { command: 'x' } } });
     expect((await folder.run('import', 'x.json')).code).toBe(0);
     const first = folder.text();
-    const again = await folder.run('import', 'x.json');
+    const again = await runHere(['import', 'x.json'], folder.folder);
     expect(again).toMatchObject({ code: 0 });
     expect(again.stdout).toMatch(/same +a: [\s\S]*nothing to change/);
     expect(folder.text()).toBe(first);
@@ -104,10 +105,10 @@ describe('mcpyard import', () => {
     const before = 'servers:\n  # mine\n  a: {url: "http://x"}\n';
     const folder = folderOf(before);
     folder.client('x.json', { mcpServers: { a: { command: 'x' } } });
-    const kept = await folder.run('import', 'x.json');
+    const kept = await runHere(['import', 'x.json'], folder.folder);
     expect(kept.stdout).toMatch(/kept +a: .*--force/);
     expect(folder.text()).toBe(before);
-    const forced = await folder.run('import', 'x.json', '--force');
+    const forced = await runHere(['import', 'x.json', '--force'], folder.folder);
     expect(forced.stdout).toMatch(/replaced a: a program/);
     expect(folder.text()).toBe('servers:\n  # mine\n  a:\n    command: [x]\n');
   });
@@ -166,7 +167,7 @@ describe('mcpyard import', () => {
     folder.client('good.json', { mcpServers: { a: { command: 'x' } } });
     for (const [name, text] of Object.entries(files)) folder.client(name, text);
     const names = named.length === 0 ? [] : ['good.json', ...named];
-    const { code, stdout, stderr } = await folder.run('import', ...names);
+    const { code, stdout, stderr } = await runHere(['import', ...names], folder.folder);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(said);
     expect(readdirSync(folder.folder)).not.toContain('config.yaml');
@@ -179,6 +180,15 @@ describe('mcpyard import', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('config.yaml:1:1 serverz: ');
     expect(folder.text()).toBe('serverz: {}\n');
+  });
+
+  test('a config that can not be read exits 2 and says so', async () => {
+    const folder = folderOf();
+    mkdirSync(folder.file);
+    folder.client('x.json', { mcpServers: { a: { command: 'x' } } });
+    const { code, stderr } = await runHere(['import', 'x.json'], folder.folder);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/config\.yaml can't be read: /);
   });
 
   test('what was imported runs', async () => {

@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
+import { runHere } from './here.ts';
 import { createFolder, run } from './program.ts';
 
 const folders: ReturnType<typeof createFolder>[] = [];
@@ -32,15 +33,15 @@ describe('mcpyard remove', () => {
   test('what add put in it takes out again', async () => {
     const before = '# mine\nservers:\n  a: {url: "http://x"}\n# end\n';
     const folder = folderOf(before);
-    await folder.run('add', 'b', '--', 'x', 'y');
+    await runHere(['add', 'b', '--', 'x', 'y'], folder.folder);
     expect(readFileSync(folder.file, 'utf8')).not.toBe(before);
-    await folder.run('remove', 'b');
+    await runHere(['remove', 'b'], folder.folder);
     expect(readFileSync(folder.file, 'utf8')).toBe(before);
   });
 
   test('of a server that is not there exits 1 and names the nearest', async () => {
     const folder = folderOf('servers:\n  github: {url: "http://x"}\n');
-    const { code, stderr } = await folder.run('remove', 'githib');
+    const { code, stderr } = await runHere(['remove', 'githib'], folder.folder);
     expect(code).toBe(1);
     expect(stderr).toContain('did you mean github?');
   });
@@ -48,14 +49,14 @@ describe('mcpyard remove', () => {
   test('of a server that others depend on exits 1 and changes nothing', async () => {
     const text = 'servers:\n  a: &a {url: "http://x"}\n  b: *a\n';
     const folder = folderOf(text);
-    expect((await folder.run('remove', 'a')).code).toBe(1);
+    expect((await runHere(['remove', 'a'], folder.folder)).code).toBe(1);
     expect(readFileSync(folder.file, 'utf8')).toBe(text);
   });
 
   test('without a config, or without a name, exits 2 and makes none', async () => {
     const folder = folderOf();
-    expect((await folder.run('remove', 'a')).code).toBe(2);
-    expect((await folder.run('remove')).code).toBe(2);
+    expect((await runHere(['remove', 'a'], folder.folder)).code).toBe(2);
+    expect((await runHere(['remove'], folder.folder)).code).toBe(2);
     expect(existsSync(folder.file)).toBe(false);
   });
 });

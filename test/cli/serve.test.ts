@@ -179,7 +179,7 @@ describe('mcpyard serve', () => {
     const startMs = performance.now();
     running.child.kill('SIGTERM');
     expect((await running.ended).code).toBe(1);
-    expect(performance.now() - startMs).toBeLessThan(1_000);
+    expect(performance.now() - startMs).toBeLessThan(3_000);
     await slow;
     await expect.poll(() => startedPids(log).filter(isAlive)).toEqual([]);
   });

@@ -61,6 +61,12 @@ export function startLoad(endpoint, key) {
       await one('tools/list', {}, { 'mcp-method': 'prompts/list' });
       await one('tools/list', {}, { authorization: 'Bearer of bad news' });
       await one(...call('one__echo', { text: 'x'.repeat(100_000) }));
+      sent += 1;
+      await fetch(new URL('/servers/far/files/one', endpoint), {
+        headers: { authorization: `Bearer ${key}` },
+      })
+        .then((response) => response.text())
+        .catch(() => undefined);
       await delay(20);
     }
   };

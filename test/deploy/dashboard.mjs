@@ -22,7 +22,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '30' } } });
 const seconds = Number(values.seconds);
 const raw = path.join(root, 'test/support/upstreams/raw-upstream.mjs');
-const key = 'the key of the load';
+const key = 'the-key-of-the-load';
 const token = 'the-token-of-the-scraper';
 const folder = mkdtempSync(path.join(tmpdir(), 'dashboard-'));
 const started = [];
@@ -66,10 +66,9 @@ async function startGateway() {
     metrics: { token },
     limits: { body: '64KiB' },
     cache: { defaultTtl: '2s' },
-    log: { level: 'error' },
     servers: {
       one: { command: [process.execPath, raw, '--transport', 'stdio', '--ttl-ms', '1000'] },
-      far: { url: `http://127.0.0.1:${port}/mcp` },
+      far: { url: `http://127.0.0.1:${port}/mcp`, passthrough: ['/files'] },
       flaky: {
         command: ['sh', '-c', `echo up >&2; exec timeout 3 "${process.execPath}" "${raw}" --transport stdio`],
       },
@@ -77,9 +76,13 @@ async function startGateway() {
     },
   };
   const file = path.join(folder, 'config.yaml');
-  writeFileSync(file, JSON.stringify({ ...config, log: { level: 'info' } }));
+  writeFileSync(file, JSON.stringify(config));
   const serving = /serving (http:\S+) \(admin (http:[^)]+)\)/;
-  const [, endpoint, admin] = await start(process.execPath, [path.join(root, 'dist/main.js'), 'serve', '-c', file], serving);
+  const [, endpoint, admin] = await start(
+    process.execPath,
+    [path.join(root, 'dist/main.js'), 'serve', '-c', file],
+    serving,
+  );
   return { endpoint, admin };
 }
 
@@ -135,13 +138,17 @@ async function checkQueries(prometheus) {
       const count = await seriesOf(prometheus, expr);
       queries += 1;
       if (count === 0) empty += 1;
-      console.log(`${count === 0 ? 'EMPTY' : 'ok   '} ${String(count).padStart(3)} series  ${title} ${refId}`);
+      console.log(
+        `${count === 0 ? 'EMPTY' : 'ok   '} ${String(count).padStart(3)} series  ${title} ${refId}`,
+      );
     }
   }
   const { groups } = await ask(prometheus, 'rules');
   const rules = groups.flatMap((group) => group.rules);
   const failed = rules.filter(({ health }) => health !== 'ok');
-  console.log(`${queries} queries, ${empty} without data; ${rules.length} alert rules, ${failed.length} not evaluated`);
+  console.log(
+    `${queries} queries, ${empty} without data; ${rules.length} alert rules, ${failed.length} not evaluated`,
+  );
   const firing = rules.filter(({ state }) => state === 'firing').map(({ name }) => name);
   console.log(`firing: ${firing.join(', ') || 'none'}`);
   return queries > 0 && empty === 0 && rules.length > 0 && failed.length === 0;

@@ -241,6 +241,40 @@ describe('a request', () => {
   });
 });
 
+describe('a message that is no request', () => {
+  const post = async (body: string, headers: Record<string, string> = {}): Promise<Got> => {
+    const sent = open(await listen(), 'POST', '/mcp', { ...json, ...headers });
+    sent.end(body);
+    return answerTo(sent);
+  };
+  const modern = { 'mcp-protocol-version': '2026-07-28' };
+
+  test.each([
+    ['no header at all', {}],
+    ['the version', modern],
+    ['headers of another message', { ...modern, 'mcp-method': 'tools/call', 'mcp-name': 'x' }],
+  ])('but a notification is taken with %s, since no header is demanded of it', async (_, headers) => {
+    const got = await post(
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
+      headers,
+    );
+    expect([got.status, got.body, got.headers['content-length']]).toEqual([202, '', '0']);
+  });
+
+  test.each([
+    ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}', -32600],
+    ['an error', '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}', -32600],
+    ['a batch', '[{"jsonrpc":"2.0","method":"x"}]', -32600],
+    ['an empty batch', '[]', -32600],
+    ['a notification without its version of JSON-RPC', '{"method":"x"}', -32600],
+    ['half a message', '{"jsonrpc":"2.0","method":"x"', -32700],
+    ['two messages', '{"jsonrpc":"2.0","method":"x"}{"jsonrpc":"2.0","method":"x"}', -32700],
+  ])('but %s is refused with 400', async (_, body, errorCode) => {
+    const got = await post(body, modern);
+    expect([got.status, JSON.parse(got.body).error.code]).toEqual([400, errorCode]);
+  });
+});
+
 describe('health', () => {
   test.each(['/healthz', '/readyz', '/healthz?x=1'])(
     '%s is told to anybody, whatever the Host',

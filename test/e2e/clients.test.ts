@@ -29,7 +29,7 @@ test('fifty clients that list and call at once get their own answers, and all of
   expect(stderr).toBe('');
   const { shown, errors, crossed, ...counted } = JSON.parse(stdout) as Counted;
   expect({ shown, errors, crossed }).toEqual({ shown: [], errors: 0, crossed: 0 });
-  expect(counted.calls).toBeGreaterThan(500);
-  expect(counted.lists).toBeGreaterThan(50);
-  expect(counted.notifications).toBeGreaterThan(50);
+  expect(counted.calls).toBeGreaterThan(200);
+  expect(counted.lists).toBeGreaterThan(20);
+  expect(counted.notifications).toBeGreaterThan(20);
 });

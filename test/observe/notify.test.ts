@@ -164,14 +164,17 @@ describe('a notifier', () => {
     expect(warnings).toEqual([expect.stringMatching(/exited with code 1: no such socket$/)]);
   });
 
-  test('does not wait more than two seconds for a program that hangs', async () => {
-    installProgram('exec sleep 2.6');
-    const { stopping, close } = create();
-    stopping();
+  test('does not wait long for a program that hangs where there is more to say, or nothing more', async () => {
+    installProgram('exec sleep 5');
+    const { ready, stopping, close } = create();
     const from = performance.now();
+    ready();
+    stopping();
     await close();
     const waitedMs = performance.now() - from;
-    expect(waitedMs).toBeGreaterThan(1_500);
-    expect(waitedMs).toBeLessThan(2_500);
+    expect(told()).toEqual(['READY=1', 'STOPPING=1']);
+    expect(waitedMs).toBeGreaterThan(900);
+    expect(waitedMs).toBeLessThan(2_000);
+    expect(warnings).toEqual([]);
   });
 });

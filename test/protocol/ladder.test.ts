@@ -17,7 +17,10 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
-function refusalOf({ method = 'tools/call', params = { name: 'x' }, meta: over, headers }: Sent) {
+function refusalOf(
+  { method = 'tools/call', params = { name: 'x' }, meta: over, headers }: Sent,
+  hasHeaders = true,
+) {
   const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: { ...meta, ...over } } };
   const inbound = scanInbound(Buffer.from(JSON.stringify(body)), { strict: true, depthMax: 64 });
   if (inbound.kind !== 'request') throw new Error(`no request: ${inbound.kind}`);
@@ -31,7 +34,7 @@ function refusalOf({ method = 'tools/call', params = { name: 'x' }, meta: over, 
   return climb({
     request: inbound.request,
     supported: ['2026-07-28'],
-    header: (key) => sent[key] as string | undefined,
+    header: hasHeaders ? (key) => sent[key] as string | undefined : undefined,
   });
 }
 
@@ -175,6 +178,22 @@ describe('what is wrong in two ways is refused for the first of them', () => {
   ];
   test.each(cases)('%s before %s', (_first, _second, sent, errorCode) => {
     expect(refusalOf(sent)?.error.code).toBe(errorCode);
+  });
+});
+
+describe('over a transport without headers', () => {
+  test('no header is missed', () => {
+    expect(refusalOf({}, false)).toBeUndefined();
+  });
+
+  test.each([
+    ['a missing version', { meta: { [versionKey]: undefined } }, -32602],
+    ['an unknown version', { meta: { [versionKey]: '2099-01-01' } }, -32022],
+    ['missing capabilities', { meta: { [capabilitiesKey]: undefined } }, -32602],
+    ['a missing name', { params: {} }, -32602],
+    ['an unknown log level', { meta: { [levelKey]: 'loud' } }, -32602],
+  ] as const)('%s is refused all the same', (_, sent, errorCode) => {
+    expect(refusalOf(sent, false)?.error.code).toBe(errorCode);
   });
 });
 

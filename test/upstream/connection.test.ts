@@ -43,6 +43,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
     scan,
     resultBytesMax: 1_000_000,
     roots: [],
+    state: { upstream: 'up', seal: createSeal(Buffer.alloc(32), 'state', randomBytes), now: Date.now },
     parks: new Parks({
       upstream: 'up',
       seal: createSeal(Buffer.alloc(32), 'park', randomBytes),

@@ -10,8 +10,9 @@ import type { ExchangeContext } from '../../src/upstream/exchange-context.ts';
 const id = 1_000_000_001;
 const scan = { strict: false, depthMax: 64 };
 
-function callOf(method = 'tools/call'): Call {
-  const body = { jsonrpc: '2.0', id: 'abc', method, params: { name: 'x' } };
+function callOf(method = 'tools/call', capabilities: object = {}): Call {
+  const _meta = { 'io.modelcontextprotocol/clientCapabilities': capabilities };
+  const body = { jsonrpc: '2.0', id: 'abc', method, params: { name: 'x', _meta } };
   const inbound = scanInbound(Buffer.from(JSON.stringify(body)), { strict: true, depthMax: 64 });
   if (inbound.kind !== 'request') throw new Error(inbound.kind);
   return new Call(inbound.request, { name: 'nobody' }, new Map(), () => undefined);
@@ -25,14 +26,16 @@ function contextOf() {
     scan,
     resultBytesMax: 200,
     message: (bytes) => messages.push(bytes.toString()),
+    resume: () => undefined,
+    asked: () => undefined,
     isSessionLost: () => false,
     over: (_, failure) => over.push(failure),
   };
   return { context, messages, over };
 }
 
-function startCall(method?: string) {
-  const call = callOf(method);
+function startCall(method?: string, capabilities?: object) {
+  const call = callOf(method, capabilities);
   const { context, messages, over } = contextOf();
   let exchange: CallExchange | undefined;
   const done = new Promise<Reply>((resolve, reject) => {
@@ -187,6 +190,44 @@ describe('a call', () => {
     exchange.fail(withStatus(502, body));
     await expect(done).rejects.toMatchObject({ code: 5020, message: expect.stringContaining('502') });
   });
+});
+
+describe('a call that first needs the user to visit a URL', () => {
+  const elicitations = [
+    { mode: 'url', elicitationId: 'e1', url: 'https://example.com/login', message: 'Log in' },
+  ];
+  const said = JSON.stringify({ id, error: { code: -32042, message: 'first', data: { elicitations } } });
+
+  test('asks a caller who can show one, without the id that older revisions had', async () => {
+    const { exchange, done } = startCall('tools/call', { elicitation: { url: {} } });
+    exchange.reply(bytes(said));
+    expect(JSON.parse(textOf(await done))).toEqual({
+      jsonrpc: '2.0',
+      id: 'abc',
+      result: {
+        resultType: 'input_required',
+        inputRequests: {
+          url1: {
+            method: 'elicitation/create',
+            params: { mode: 'url', url: 'https://example.com/login', message: 'Log in' },
+          },
+        },
+      },
+    });
+  });
+
+  test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
+    'tells a caller who can not what it lacks: %j',
+    async (capabilities) => {
+      const { exchange, done } = startCall('tools/call', capabilities);
+      exchange.reply(bytes(said));
+      await expect(done).rejects.toMatchObject({
+        code: -32021,
+        status: 400,
+        data: { requiredCapabilities: { elicitation: { url: {} } } },
+      });
+    },
+  );
 });
 
 describe('a long answer to a call', () => {

@@ -48,6 +48,7 @@ export function openOne(server: object, more: object = {}): Opened {
     mask: (text) => text,
     instance: `test-${process.pid}`,
     parkSeal: createSeal(Buffer.alloc(32), 'park', randomBytes),
+    stateSeal: createSeal(Buffer.alloc(32), 'state', randomBytes),
     replica: 'here',
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),

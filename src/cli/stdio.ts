@@ -1,0 +1,85 @@
+/** `mcpyard stdio`: serves one client on stdin and stdout, for hosts that only start commands. */
+import { createLog, type Log, type LogOptions } from '../observe/log.ts';
+import { Secrets } from '../observe/secrets.ts';
+import { startStdioApp } from '../stdio-app.ts';
+import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
+import { tellConfig } from './serve.ts';
+
+/** What serves the client; either end of it may come first. */
+interface Service {
+  /** The client has closed its end. */
+  readonly ended: Promise<unknown>;
+  stop(drainMs: number): Promise<void>;
+}
+
+/** How long calls may go on whose client has closed its end: hosts kill what has not gone after a few seconds. */
+const endDrainMs = 500;
+const signalDrainMs = 2_000;
+/** How long answers on their way may take that the client does not read. */
+const flushMs = 1_000;
+
+/** Of the log, for whoever reads it too slowly; beyond that lines are dropped, since waiting for them would stop the client's calls. */
+const logBytesMax = 1024 * 1024;
+
+/** A log on stderr that waits for nobody, since a host may never read it. */
+const logOf = (level: LogOptions['level'], secrets: Secrets): Log =>
+  createLog({
+    level,
+    secrets,
+    pretty: process.stderr.isTTY === true,
+    destination: {
+      write: (line) => {
+        if (process.stderr.writableLength <= logBytesMax) process.stderr.write(line);
+      },
+    },
+  });
+
+/** Serves until the client closes its end, or a signal comes; a second signal ends it at once. */
+async function untilEnd(service: Service, log: Log): Promise<ExitCode> {
+  let signals = 0;
+  const signalled = new Promise<NodeJS.Signals>((resolve) => {
+    const onSignal = (signal: NodeJS.Signals): void => {
+      signals += 1;
+      if (signals > 1) process.exit(1);
+      resolve(signal);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+  const signal = await Promise.race([service.ended.then(() => undefined), signalled]);
+  log.info({ signal }, signal === undefined ? 'stopping, since the client is gone' : `stopping on ${signal}`);
+  try {
+    await service.stop(signal === undefined ? endDrainMs : signalDrainMs);
+    return 0;
+  } catch (error) {
+    log.error({ err: error }, 'stopping failed');
+    return 1;
+  } finally {
+    process.stdin.destroy();
+    setTimeout(() => process.exit(), flushMs).unref();
+  }
+}
+
+async function serveHere(flags: Flags, terminal: Terminal): Promise<ExitCode> {
+  const config = await readConfig(flags, terminal);
+  if (config === undefined) return 2;
+  const secrets = new Secrets(config.secrets);
+  const log = logOf(config.log.level, secrets);
+  tellConfig(config, log);
+  const streams = { input: process.stdin, output: process.stdout };
+  const app = await startStdioApp(config, { log, env: terminal.env, secrets }, streams);
+  return untilEnd(app, log);
+}
+
+export const stdio: Command = {
+  usage: 'stdio [--url URL]',
+  summary:
+    'serve one client on stdin and stdout: with the servers of the config, or through the gateway at URL',
+  flags: ['url'],
+  wordsMax: 0,
+  run: (_args, flags, terminal) => {
+    // Whoever reads the log may go first, which is no reason to leave children behind.
+    process.stderr.on('error', () => undefined);
+    return serveHere(flags, terminal);
+  },
+};

@@ -1,0 +1,92 @@
+/** The edges towards clients, built around the middle: over HTTP for many, or for one on stdin and stdout. */
+import { randomBytes } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
+import { createSeal } from './auth/seal.ts';
+import type { Config } from './config/config.ts';
+import type { Core } from './core.ts';
+import type { Edges } from './downstream/edge.ts';
+import { LegacyEdge } from './downstream/legacy.ts';
+import { Sessions } from './downstream/session.ts';
+import type { MessagesContext } from './downstream/session-messages.ts';
+import { Silence } from './downstream/silence.ts';
+import { StdioEdge } from './downstream/stdio.ts';
+import { supportedVersions } from './gateway/discover.ts';
+import type { Log } from './observe/log.ts';
+import type { Metrics } from './observe/metrics.ts';
+
+export interface EdgeParts {
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly secret: Buffer;
+}
+
+const silenceMs = 15_000;
+/** One replica needs no name; ids carry one all the same, so that several can tell theirs. */
+export const replica = 'r0';
+/** Whoever started the process is its one caller. */
+const stdioCaller = { name: 'stdio' };
+
+const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
+
+const buildSessions = ({ limits }: Config, { secret }: EdgeParts): Sessions =>
+  new Sessions({
+    seal: createSeal(secret, 'session', randomBytes),
+    now: Date.now,
+    random: () => randomText(9),
+    liveMax: limits.listenStreamsMax,
+  });
+
+const messages = ({ limits }: Config, { handler }: Core, { metrics, log }: EdgeParts): MessagesContext => ({
+  handler,
+  metrics,
+  log,
+  scan: { strict: true, depthMax: limits.nestingMax },
+  replica,
+  random: () => randomText(12),
+});
+
+/** The edges of the listener, and the sessions that live there. */
+export function buildEdges(
+  config: Config,
+  core: Core,
+  parts: EdgeParts,
+): { readonly edges: Edges; readonly sessions: Sessions } {
+  const { limits } = config;
+  const shared = {
+    ...messages(config, core, parts),
+    silenceMs,
+    bufferBytesMax: limits.sseBufferBytesMax,
+  };
+  const sessions = buildSessions(config, parts);
+  const { changes } = core;
+  const legacy = new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: limits.resultBytesMax });
+  return {
+    sessions,
+    edges: {
+      scan: shared.scan,
+      legacy,
+      modern: { ...shared, silence: new Silence(silenceMs), supported: supportedVersions },
+    },
+  };
+}
+
+/** The edge of the one client at these streams, which is served at once. */
+export const buildStdioEdge = (
+  config: Config,
+  core: Core,
+  parts: EdgeParts,
+  streams: { readonly input: Readable; readonly output: Writable },
+): StdioEdge =>
+  new StdioEdge({
+    ...messages(config, core, parts),
+    ...streams,
+    sessions: buildSessions(config, parts),
+    changes: core.changes,
+    caller: stdioCaller,
+    supported: supportedVersions,
+    answerBytesMax: config.limits.resultBytesMax,
+    limits: {
+      lineBytesMax: config.limits.bodyBytesMax,
+      bufferBytesMax: config.limits.sseBufferBytesMax,
+    },
+  });

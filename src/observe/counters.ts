@@ -1,0 +1,94 @@
+/** The metrics that only count. */
+import { limitNames } from '../protocol/limits.ts';
+import { column, counterRowsMax, eraColumn, reasonColumn, upstreamColumn } from './columns.ts';
+import { add, counter, type Family } from './families.ts';
+import { bridgeOutcomes, eras, firstOf, headers, methods, notificationKinds, oneOf } from './labels.ts';
+
+const statusLabelsMax = 64;
+
+export interface CounterFamilies {
+  readonly upstreamErrors: Family;
+  readonly cache: Family;
+  readonly bridge: Family;
+  readonly rounds: Family;
+  readonly mismatches: Family;
+  readonly restarts: Family;
+  readonly stderr: Family;
+  readonly limits: Family;
+  readonly authFailures: Family;
+  readonly passthrough: Family;
+  readonly notifications: Family;
+}
+
+type Column = ReturnType<typeof column>;
+
+/** Those whose labels are all known beforehand have their rows from the start, so that the first count is an increase. */
+export function counterFamilies(): CounterFamilies {
+  const limits = counter({
+    name: 'mcpyard_limits_hit_total',
+    help: 'How often a limit was reached.',
+    columns: [column('limit', oneOf(limitNames))],
+    rowsMax: counterRowsMax,
+  });
+  for (const limit of limitNames) limits.rows.find(limit);
+  const onFull = (): void => add(limits.rows.find('metricRows'), 1);
+  const count = (name: string, help: string, columns: readonly Column[]): Family =>
+    counter({ name, help, columns, rowsMax: counterRowsMax, onFull });
+  return {
+    upstreamErrors: count('mcpyard_upstream_errors_total', 'Failures of upstreams.', [
+      upstreamColumn(),
+      reasonColumn(),
+    ]),
+    cache: count('mcpyard_cache_requests_total', 'Requests that the cache was asked for.', [
+      column('method', oneOf(methods)),
+      column('scope', oneOf(['public', 'private', 'none'])),
+      column('result', oneOf(['hit', 'miss', 'stale', 'bypass'])),
+    ]),
+    ...bridgeFamilies(count),
+    mismatches: count('mcpyard_header_mismatch_total', 'Requests whose header contradicts the body.', [
+      column('header', oneOf(headers)),
+    ]),
+    restarts: count('mcpyard_child_restarts_total', "Restarts of upstreams' processes.", [
+      upstreamColumn(),
+      reasonColumn(),
+    ]),
+    stderr: count('mcpyard_child_stderr_bytes_total', "Bytes that upstreams' processes wrote to stderr.", [
+      upstreamColumn(),
+    ]),
+    limits,
+    authFailures: count(
+      'mcpyard_auth_failures_total',
+      'Requests that were refused for want of a right key.',
+      [reasonColumn()],
+    ),
+    passthrough: count('mcpyard_passthrough_total', 'Requests to paths that are passed through.', [
+      upstreamColumn(),
+      column('status', firstOf(statusLabelsMax)),
+    ]),
+    notifications: count('mcpyard_notifications_total', 'Notifications by what became of them.', [
+      column('kind', oneOf([...notificationKinds.values()])),
+      column('outcome', firstOf(16)),
+    ]),
+  };
+}
+
+function bridgeFamilies(
+  count: (name: string, help: string, columns: readonly Column[]) => Family,
+): Pick<CounterFamilies, 'bridge' | 'rounds'> {
+  const bridge = count('mcpyard_era_bridge_total', 'Calls by the eras of their two sides.', [
+    eraColumn('client_era'),
+    eraColumn('upstream_era'),
+    column('outcome', oneOf(bridgeOutcomes)),
+  ]);
+  const rounds = count(
+    'mcpyard_input_required_rounds_total',
+    'Answers in which an upstream asks the caller something.',
+    [eraColumn('client_era'), eraColumn('upstream_era')],
+  );
+  for (const clientEra of eras)
+    for (const upstreamEra of eras) {
+      for (const outcome of bridgeOutcomes) bridge.rows.find(clientEra, upstreamEra, outcome);
+      rounds.rows.find(clientEra, upstreamEra);
+    }
+  return { bridge, rounds };
+}
