@@ -43,7 +43,7 @@ export function buildDoors(config: Config, { log, metrics, now }: DoorsContext):
   const warn = sparingWarn(log, { ...refusalLimits, now });
   const refused = (req: IncomingMessage, reason: AuthFailure): void => {
     metrics.authFailure(reason);
-    warn({ reason, h: req.headers.authorization, ...proxies.originOf(req) }, `a request was refused for want of a right key: ${reason}`);
+    warn({ reason, ...proxies.originOf(req) }, `a request was refused for want of a right key: ${reason}`);
   };
   return {
     access: createAdminAccess(config, refused),

@@ -23,8 +23,7 @@ export interface Received {
 /** The longest message that is relayed. */
 const messageBytesMax = 64 * 1024 * 1024;
 
-const asBuffer = (chunk: Uint8Array): Buffer =>
-  Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+const asBuffer = (chunk: Uint8Array): Buffer => Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 
 const tooLong = (): Error => new Error(`a message of more than ${messageBytesMax} bytes`);
 

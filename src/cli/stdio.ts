@@ -3,6 +3,7 @@ import { createLog, type Log, type LogOptions } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { startStdioApp } from '../stdio-app.ts';
 import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
+import { Relay } from './relay.ts';
 import { tellConfig } from './serve.ts';
 
 /** What serves the client; either end of it may come first. */
@@ -71,6 +72,21 @@ async function serveHere(flags: Flags, terminal: Terminal): Promise<ExitCode> {
   return untilEnd(app, log);
 }
 
+async function relayTo(url: string, flags: Flags, terminal: Terminal): Promise<ExitCode> {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    terminal.err(`--url ${JSON.stringify(url)} is no http:// or https:// URL\n`);
+    return 2;
+  }
+  if (flags.config !== undefined) {
+    terminal.err('Either --config or --url: a gateway that runs has a config of its own\n');
+    return 2;
+  }
+  const key = terminal.env['MCPYARD_KEY'];
+  const log = logOf('info', new Secrets(key === undefined ? [] : [key]));
+  const relay = new Relay({ url, key, input: process.stdin, output: process.stdout, log });
+  return untilEnd(relay, log);
+}
+
 export const stdio: Command = {
   usage: 'stdio [--url URL]',
   summary:
@@ -80,6 +96,6 @@ export const stdio: Command = {
   run: (_args, flags, terminal) => {
     // Whoever reads the log may go first, which is no reason to leave children behind.
     process.stderr.on('error', () => undefined);
-    return serveHere(flags, terminal);
+    return flags.url === undefined ? serveHere(flags, terminal) : relayTo(flags.url, flags, terminal);
   },
 };

@@ -1,7 +1,5 @@
 /** A handler answers a call; a layer wraps one. */
-import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Outcome, Reply } from '../protocol/call.ts';
-import { asRpcError } from '../protocol/errors.ts';
 import { whenOver } from './long-reply.ts';
 
 export type Handler = (call: Call) => Promise<Reply>;
@@ -11,33 +9,9 @@ export type Layer = (inner: Handler) => Handler;
 export const stack = (terminal: Handler, ...layers: readonly Layer[]): Handler =>
   layers.reduceRight((inner, layer) => layer(inner), terminal);
 
-/** Counts and times each call by method, name and outcome. */
-export const measured =
-  (metrics: Metrics, nowS: () => number, version: string): Layer =>
-  (inner) =>
-  (call) => {
-    const startS = nowS();
-    metrics.requestStarted();
-    const ended = (error: string | undefined): void => {
-      metrics.requestEnded();
-      const { method } = call.request;
-      metrics.serverOperation(method, call.known?.tool, call.known?.prompt, error, version, nowS() - startS);
-    };
-    return inner(call).then(
-      (reply) => {
-        ended(errorType(reply.outcome));
-        return reply;
-      },
-      (error: unknown) => {
-        ended(String(asRpcError(error).code));
-        throw error;
-      },
-    );
-  };
-
 /** The `error.type` of an outcome, none for success. */
 export const errorType = (outcome: Outcome): string | undefined =>
-  outcome.kind === 'ok' ? undefined : outcome.error;
+  outcome.kind === 'error' ? outcome.error : undefined;
 
 /** Refuses calls while too many are in flight, or when the gateway is stopping; listen streams have a limit of their own. */
 export const admitted =

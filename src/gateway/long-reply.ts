@@ -1,5 +1,6 @@
 /** Long replies are on their way until their last byte: what watches over a call watches over its rest, too. */
-import type { Call, Reply, ReplyReader } from '../protocol/call.ts';
+import type { Call, Reply, ReplyReader, ReplyRest } from '../protocol/call.ts';
+import { own, RpcError } from '../protocol/errors.ts';
 
 /** Calls `over` once, when the reply is whole, broken or given up; at once where it has no rest. */
 export function whenOver(reply: Reply, over: () => void): Reply {
@@ -63,4 +64,34 @@ export function abortable(reply: Reply, call: Call): Reply {
     rest.destroy();
   };
   return { ...reply, rest: { read, resume: () => rest.resume(), destroy } };
+}
+
+/** The same rest; tells once how many bytes there were when it was whole, broken or given up, and by what. */
+export function counted(rest: ReplyRest, over: (bytes: number, cause: Error | undefined) => void): ReplyRest {
+  let bytes = 0;
+  let isOver = false;
+  const end = (cause: Error | undefined): void => {
+    if (!isOver) over(bytes, cause);
+    isOver = true;
+  };
+  const read = (reader: ReplyReader): void =>
+    rest.read({
+      data: (chunk) => {
+        bytes += chunk.length;
+        return reader.data(chunk);
+      },
+      end: () => {
+        end(undefined);
+        reader.end();
+      },
+      fail: (cause) => {
+        end(cause);
+        reader.fail(cause);
+      },
+    });
+  const destroy = (): void => {
+    end(new RpcError(own.cancelled, 'The client closed the connection'));
+    rest.destroy();
+  };
+  return { read, resume: () => rest.resume(), destroy };
 }

@@ -1,10 +1,12 @@
 /** The outermost layer: what metrics and the log tell of each call. */
-import type { Metrics } from '../observe/metrics.ts';
-import type { Call, Reply, ReplyRest } from '../protocol/call.ts';
-import { asRpcError, errorMessage } from '../protocol/errors.ts';
+import type { Metrics, Operation } from '../observe/metrics.ts';
+import type { Call, Outcome, Reply } from '../protocol/call.ts';
+import { asRpcError, errorMessage, own } from '../protocol/errors.ts';
 import { idOf } from '../protocol/message.ts';
+import { isTooBig } from '../upstream/failure.ts';
 import type { CallLog } from './call-log.ts';
 import { errorType, type Layer } from './layers.ts';
+import { counted } from './long-reply.ts';
 
 export interface MeasuredOptions {
   readonly metrics: Metrics;
@@ -15,7 +17,9 @@ export interface MeasuredOptions {
 
 const listen = 'subscriptions/listen';
 
-/** Counts, times and logs each call; a reply with a rest is timed until it begins, its bytes are counted until it is over. */
+const failure = (errorCode: number): Outcome => ({ kind: 'error', error: String(errorCode) });
+
+/** Counts, times and logs each call: until its reply begins, and where that has a rest, its bytes until they are over. */
 export const measured =
   (options: MeasuredOptions): Layer =>
   (inner) =>
@@ -33,23 +37,49 @@ export const measured =
 
 function replied(call: Call, reply: Reply, startMs: number, options: MeasuredOptions): Reply {
   const { metrics, log, nowMs } = options;
+  const { outcome, parts, rest } = reply;
   const ms = nowMs() - startMs;
-  const operation = ended(call, errorType(reply.outcome), ms, metrics);
+  const operation = ended(call, outcome, ms, metrics);
   let bytes = 0;
-  for (const part of reply.parts) bytes += part.length;
-  const { rest } = reply;
+  for (const part of parts) bytes += part.length;
   if (rest === undefined) {
     metrics.operationBytes(operation, call.request.bytes.length, bytes);
-    log?.(call, { outcome: reply.outcome, ms, bytes });
+    log?.(call, outcome, ms, bytes, undefined);
     return reply;
   }
   const over = (more: number, cause: Error | undefined): void => {
     metrics.operationBytes(operation, call.request.bytes.length, bytes + more);
-    if (cause !== undefined && isTooBig(cause)) metrics.limitHit('result');
-    const outcome = cause === undefined ? reply.outcome : broken;
-    log?.(call, { outcome, ms: nowMs() - startMs, bytes: bytes + more, cause });
+    if (isTooBig(cause)) metrics.limitHit('result');
+    const end = cause === undefined ? outcome : failure(asRpcError(cause).code);
+    log?.(call, end, nowMs() - startMs, bytes + more, cause);
   };
   return { ...reply, rest: counted(rest, over) };
 }
 
-const broken = { kind: 'error', error: String(own.upstreamLost) } as const;
+function failed(call: Call, error: unknown, startMs: number, options: MeasuredOptions): void {
+  const { metrics, log, nowMs } = options;
+  const known = asRpcError(error);
+  const ms = nowMs() - startMs;
+  const outcome = failure(known.code);
+  const operation = ended(call, outcome, ms, metrics);
+  // Whoever took a call back is told nothing.
+  const bytes = known.code === own.cancelled ? 0 : errorMessage(idOf(call.request), known).length;
+  metrics.operationBytes(operation, call.request.bytes.length, bytes);
+  if (known.limit !== undefined) metrics.limitHit(known.limit);
+  log?.(call, outcome, ms, bytes, error);
+}
+
+function ended(call: Call, outcome: Outcome, ms: number, metrics: Metrics): Operation {
+  const { known, version } = call;
+  const method = call.alias ?? call.request.method;
+  metrics.requestEnded();
+  if (method !== listen) metrics.overhead(method, (ms - call.upstreamMs) / 1000);
+  return metrics.serverOperation(
+    method,
+    known?.tool,
+    known?.prompt,
+    errorType(outcome),
+    version,
+    ms / 1000,
+  );
+}

@@ -12,6 +12,7 @@ import {
   skipSpace,
   textOf,
 } from './json.ts';
+import type { Limit } from './limits.ts';
 import { metaKey } from './message.ts';
 import { shapeOf } from './shape.ts';
 
@@ -56,9 +57,10 @@ export type UpstreamMessage =
       readonly method: string;
       readonly params: Members | undefined;
     }
-  | { readonly kind: 'noise'; readonly reason: string };
+  /** `limit` is the one that kept it from being read. */
+  | { readonly kind: 'noise'; readonly reason: string; readonly limit?: Limit | undefined };
 
-const noise = (reason: string): UpstreamMessage => ({ kind: 'noise', reason });
+const noise = (reason: string, limit?: Limit): UpstreamMessage => ({ kind: 'noise', reason, limit });
 
 function readError(bytes: Buffer, member: Member): UpstreamError | undefined {
   const errorCode = jsonOf(bytes, find(member.members, 'code'));
@@ -97,7 +99,7 @@ export function scanUpstream(bytes: Buffer, options: ScanOptions): UpstreamMessa
     if (skipSpace(bytes, read.end) !== bytes.length) return noise('more than one JSON value');
     return judge(bytes, read.members);
   } catch (error) {
-    if (error instanceof JsonFault) return noise(error.message);
+    if (error instanceof JsonFault) return noise(error.message, error.limit);
     throw error;
   }
 }
@@ -114,7 +116,8 @@ export function routeOf(
   options: ScanOptions,
 ):
   | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned: UpstreamMessage }
-  | { readonly kind: 'message' | 'noise' } {
+  | { readonly kind: 'message' }
+  | { readonly kind: 'noise'; readonly limit: Limit | undefined } {
   const scanned = scanUpstream(bytes, options);
   switch (scanned.kind) {
     case 'result':
@@ -128,7 +131,7 @@ export function routeOf(
     case 'notification':
       return { kind: 'message' };
     case 'noise':
-      return { kind: 'noise' };
+      return { kind: 'noise', limit: scanned.limit };
     default:
       throw scanned satisfies never;
   }

@@ -1,4 +1,5 @@
 /** A call and its reply: the one dialect (stateless 2026-07-28) that everything between the edges speaks. */
+import { type Era, modernVersion } from './era.ts';
 import type { RequestMessage } from './message.ts';
 import type { Output } from './project.ts';
 
@@ -8,9 +9,14 @@ export interface Caller {
 }
 
 /** How a call ended, for metrics: `error` is the JSON-RPC code as text, or `tool_error` where a result says isError. */
-export type Outcome = { readonly kind: 'ok' } | { readonly kind: 'error'; readonly error: string };
+export type Outcome =
+  | { readonly kind: 'ok' }
+  /** The caller is asked something first (Multi Round-Trip Requests). */
+  | { readonly kind: 'asks' }
+  | { readonly kind: 'error'; readonly error: string };
 
 export const okOutcome: Outcome = { kind: 'ok' };
+export const asksOutcome: Outcome = { kind: 'asks' };
 
 /** The rest of a reply that is too long to hold: bytes pushed to one reader, who may pause them. */
 export interface ReplyRest {
@@ -73,7 +79,17 @@ export class Call {
   readonly caller: Caller;
   /** Mcp-Param-* headers as they came: name in lower case, value still encoded; undefined where the client's transport has none. */
   readonly paramHeaders: ReadonlyMap<string, string> | undefined;
+  /** The revision that its client speaks. */
+  readonly version: string;
   readonly signal = new CallSignal();
+  /** What the client called the method, where the middle has another name for it. */
+  alias: string | undefined;
+  /** When the whole request was there, in milliseconds of the gateway's clock; undefined where its edge doesn't tell. */
+  arrivedMs: number | undefined;
+  /** Milliseconds that it waited for upstreams. */
+  upstreamMs = 0;
+  /** Whom it was sent to. */
+  upstream: string | undefined;
   /** Renewed when the upstream reports progress. */
   deadline: Renewable | undefined;
   /** The public name of the tool or prompt, once it is known to exist: what metrics may use as a label. */
@@ -85,11 +101,17 @@ export class Call {
     caller: Caller,
     paramHeaders: ReadonlyMap<string, string> | undefined,
     deliver: (message: Buffer) => void,
+    version: string = modernVersion,
   ) {
     this.request = request;
     this.caller = caller;
     this.paramHeaders = paramHeaders;
+    this.version = version;
     this.#deliver = deliver;
+  }
+
+  get era(): Era {
+    return this.version === modernVersion ? 'modern' : 'legacy';
   }
 
   /** Hands the caller a notification that belongs to this call: one whole JSON-RPC message. */

@@ -1,4 +1,5 @@
 /** The error codes of the wire, and the one error type that crosses it. */
+import type { Limit } from './limits.ts';
 
 /** JSON-RPC 2.0 and MCP 2026-07-28 codes ("Error Codes" of basic/index). */
 export const code = {
@@ -36,6 +37,8 @@ interface RpcErrorOptions {
   readonly data?: unknown;
   /** The HTTP status that the specification binds to this error; 200 without one. */
   readonly status?: number;
+  /** The limit that was reached, where its counter has to go up for this. */
+  readonly limit?: Limit;
   /** Why, for the log; never shown to a client. */
   readonly cause?: unknown;
 }
@@ -45,6 +48,7 @@ export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
   readonly status: number;
+  readonly limit: Limit | undefined;
 
   constructor(errorCode: number, message: string, options: RpcErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -52,6 +56,7 @@ export class RpcError extends Error {
     this.code = errorCode;
     this.data = options.data;
     this.status = options.status ?? 200;
+    this.limit = options.limit;
   }
 }
 

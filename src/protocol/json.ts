@@ -1,4 +1,5 @@
 /** A cursor over the bytes of JSON text: finds members and ends of values without building objects. */
+import type { Limit } from './limits.ts';
 import { knownAs, knownAt, type Shape } from './shape.ts';
 
 /** Where one member of an object lies: `keyStart` at its quote, `start` to `end` its value. */
@@ -23,12 +24,17 @@ export interface ScanOptions {
 
 /** Thrown inside a scan and turned into `undefined` or an error at its entry. */
 export class JsonFault extends Error {
-  readonly kind: 'syntax' | 'depth' | 'duplicate';
+  readonly kind: 'syntax' | 'depth' | 'members' | 'duplicate';
 
   constructor(kind: JsonFault['kind'], message: string) {
     super(message);
     this.name = 'JsonFault';
     this.kind = kind;
+  }
+
+  /** The limit that was reached, where it is one. */
+  get limit(): Limit | undefined {
+    return this.kind === 'depth' ? 'nesting' : this.kind === 'members' ? 'members' : undefined;
   }
 }
 
@@ -240,7 +246,7 @@ export function readObject(
 function add(members: Member[], member: Member): void {
   if (member.isKnown && members.some((other) => other.isKnown && other.key === member.key))
     throw new JsonFault('duplicate', `member "${member.key}" stands twice`);
-  if (members.length >= membersMax) throw new JsonFault('depth', `more than ${membersMax} members`);
+  if (members.length >= membersMax) throw new JsonFault('members', `more than ${membersMax} members`);
   members.push(member);
 }
 

@@ -82,11 +82,12 @@ const refused = (errorCode: number, message: string, id?: Buffer): InboundMessag
   error: new RpcError(errorCode, message, { status: 400 }),
 });
 
-const faultText: Record<JsonFault['kind'], (message: string) => InboundMessage> = {
-  syntax: (message) => refused(code.parse, `Parse error: the body is ${message}`),
-  depth: (message) => refused(code.invalidRequest, `Invalid request: ${message}`),
-  duplicate: (message) => refused(code.invalidRequest, `Invalid request: ${message}`),
-};
+function refusedFor({ kind, message, limit }: JsonFault): InboundMessage {
+  if (kind === 'syntax') return refused(code.parse, `Parse error: the body is ${message}`);
+  const options = { status: 400, ...(limit === undefined ? {} : { limit }) };
+  const error = new RpcError(code.invalidRequest, `Invalid request: ${message}`, options);
+  return { kind: 'invalid', id: undefined, error };
+}
 
 /** An integer or a string, as MCP wants ids; the bytes may be echoed as they are. */
 function isId(b: Buffer, member: Member): boolean {
@@ -116,7 +117,7 @@ export function scanInbound(bytes: Buffer, options: ScanOptions): InboundMessage
       return refused(code.parse, 'Parse error: the body is more than one JSON value');
     return judge(bytes, read.members);
   } catch (error) {
-    if (error instanceof JsonFault) return faultText[error.kind](error.message);
+    if (error instanceof JsonFault) return refusedFor(error);
     throw error;
   }
 }

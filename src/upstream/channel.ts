@@ -1,6 +1,7 @@
 /** What a transport to one upstream does: carries requests out and tells, per request, what came back. */
 
 import type { UpstreamMessage } from '../protocol/answer.ts';
+import type { Limit } from '../protocol/limits.ts';
 
 /** One request to an upstream. Ids are the gateway's own, unique per channel. */
 export interface Outgoing {
@@ -40,7 +41,7 @@ export interface ChannelEvents {
 export type Routed =
   | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned?: UpstreamMessage }
   | { readonly kind: 'message' }
-  | { readonly kind: 'noise' };
+  | { readonly kind: 'noise'; readonly limit?: Limit | undefined };
 
 /** Why an exchange or a channel failed; `sent` says whether the upstream may have seen the request. */
 export class ChannelError extends Error {

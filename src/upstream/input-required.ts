@@ -1,6 +1,6 @@
 /** Replies that ask the caller (Multi Round-Trip Requests). */
 import type { UpstreamError } from '../protocol/answer.ts';
-import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
+import { asksOutcome, type Call, type Reply } from '../protocol/call.ts';
 import { code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf } from '../protocol/json.ts';
 import { idOf, metaKey } from '../protocol/message.ts';
@@ -32,7 +32,7 @@ export function inputRequired(
   const id = idOf(call.request).toString('utf8');
   return {
     parts: [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`)],
-    outcome: okOutcome,
+    outcome: asksOutcome,
     status: 200,
   };
 }

@@ -4,6 +4,7 @@ import { numericId } from '../protocol/answer.ts';
 import { type Outcome, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { find, type Member, skipSpace, textOf } from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
 
 export interface ReplyContext {
@@ -56,10 +57,11 @@ function outcomeOf(bytes: Buffer, result: Member): Outcome {
     : okOutcome;
 }
 
-const broken = (context: ReplyContext, what: string): RpcError =>
+const broken = (context: ReplyContext, what: string, limit?: Limit): RpcError =>
   new RpcError(
     own.upstreamBroken,
     `server \`${context.upstream}\` answered with something that is no JSON-RPC answer: ${what}`,
+    limit === undefined ? {} : { limit },
   );
 
 /** The codes that must not leave as they are (basic/index, "Error Codes"): what they become, or undefined to pass as said. */
@@ -97,7 +99,7 @@ export function replyOf(message: UpstreamMessage, context: ReplyContext): Reply 
     case 'notification':
       throw broken(context, `a ${message.kind}`);
     case 'noise':
-      throw broken(context, message.reason);
+      throw broken(context, message.reason, message.limit);
     default:
       throw message satisfies never;
   }

@@ -1,11 +1,12 @@
 /** Ids of requests that are open, and tables by them, made of arrays: a Map that is filled and emptied all the time keeps dead entries alive from one garbage collection to the next. */
 
 /** Fixed width, so that the same request has the same length whichever id it gets. */
-const firstId = 1_000_000_000;
 const slotCount = 16_384;
-const rounds = Math.floor(9_000_000_000 / slotCount) - 1;
+/** A multiple of the number of slots. */
+const firstId = 61_036 * slotCount;
+const rounds = Math.floor((9_999_999_999 - firstId) / slotCount) - 1;
 
-const slotOf = (id: number): number => (id - firstId) % slotCount;
+const slotOf = (id: number): number => id % slotCount;
 
 /** Hands out ids of ten digits, of which no two that are in use have the same slot. */
 export class RequestIds {
