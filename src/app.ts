@@ -99,6 +99,11 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     const drained = admission.drain(drainMs);
     listeners.stop();
     await drained;
+    // The last answers have come, and go out before their streams are closed.
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    edges.sse?.stop();
     sessions.stop();
     changes.stop();
     await Promise.all([downstream.stop(lingerMs), ...upstreams.map((upstream) => upstream.stop())]);

@@ -4,17 +4,18 @@ import { createSeal } from './auth/seal.ts';
 import { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { Admission } from './gateway/admission.ts';
+import { callLog } from './gateway/call-log.ts';
 import { Changes } from './gateway/changes.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import { dispatch } from './gateway/dispatch.ts';
-import { admitted, type Handler, measured, stack } from './gateway/layers.ts';
+import { admitted, type Handler, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
+import { measured } from './gateway/measured.ts';
 import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { Deadlines } from './policy/deadline.ts';
-import { modernVersion } from './protocol/era.ts';
 import { upstreamEvents } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
 import { openUpstream } from './upstream/open.ts';
@@ -44,7 +45,6 @@ export interface Core {
 }
 
 const nowMs = (): number => performance.now();
-const nowS = (): number => performance.now() / 1000;
 
 /** Builds everything and starts nothing. */
 export function buildCore({
@@ -107,6 +107,7 @@ export function buildCore({
       cursors: createSeal(secret, 'cursor', randomBytes),
       pageSize: config.lists.pageSize,
       identity,
+      nowMs,
     },
     discover: {
       catalog,
@@ -114,6 +115,7 @@ export function buildCore({
       supported: supportedVersions,
       defaultTtlMs: config.cache.defaultTtlMs,
       waitMs: config.lists.deadlineMs,
+      nowMs,
     },
     listeners,
     metrics,
@@ -121,7 +123,11 @@ export function buildCore({
     nowMs,
     readyMs: config.lists.deadlineMs,
   });
-  const handler = stack(terminal, measured(metrics, nowS, modernVersion), admitted(admission));
+  const handler = stack(
+    terminal,
+    measured({ metrics, nowMs, log: callLog({ log, calls: config.log.calls, nowMs }) }),
+    admitted(admission),
+  );
   const upstreams = members.map(({ upstream }) => upstream);
   return { catalog, upstreams, listeners, changes, admission, handler };
 }

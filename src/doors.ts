@@ -8,6 +8,7 @@ import { admitAll, requireKey } from './downstream/authenticate.ts';
 import { createPassthrough, type PassthroughServer } from './downstream/passthrough.ts';
 import { createProxies } from './downstream/proxies.ts';
 import type { DownstreamOptions } from './downstream/server.ts';
+import { readPair } from './downstream/tls.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { sparingWarn } from './observe/sparing.ts';
@@ -34,6 +35,20 @@ function passedThrough(server: ServerConfig): readonly PassthroughServer[] {
   if (target.kind !== 'http' || passthrough.length === 0) return [];
   const headers = passthroughHeaders ? target.headers : {};
   return [{ name, url: target.url, prefixes: passthrough, headers, silenceMs: timeoutMs }];
+}
+
+/** What is wrong with the certificate of a config, one sentence; undefined where all is well or there is none. */
+export async function certificateTrouble({ tls }: Config): Promise<string | undefined> {
+  if (tls === undefined) return undefined;
+  try {
+    const { validTo } = await readPair(tls);
+    return validTo.getTime() < Date.now()
+      ? `tls: the certificate ended on ${validTo.toISOString()}`
+      : undefined;
+  } catch (error) {
+    if (error instanceof Error) return error.message;
+    throw error;
+  }
 }
 
 /** Builds them and opens nothing. */

@@ -9,6 +9,7 @@ import { LegacyEdge } from './downstream/legacy.ts';
 import { Sessions } from './downstream/session.ts';
 import type { MessagesContext } from './downstream/session-messages.ts';
 import { Silence } from './downstream/silence.ts';
+import { SseEdge } from './downstream/sse-edge.ts';
 import { StdioEdge } from './downstream/stdio.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import type { Log } from './observe/log.ts';
@@ -28,12 +29,15 @@ const stdioCaller = { name: 'stdio' };
 
 const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
 
-const buildSessions = ({ limits }: Config, { secret }: EdgeParts): Sessions =>
+const nowMs = (): number => performance.now();
+
+const buildSessions = ({ limits }: Config, { secret, metrics }: EdgeParts): Sessions =>
   new Sessions({
     seal: createSeal(secret, 'session', randomBytes),
     now: Date.now,
     random: () => randomText(9),
     liveMax: limits.listenStreamsMax,
+    metrics,
   });
 
 const messages = ({ limits }: Config, { handler }: Core, { metrics, log }: EdgeParts): MessagesContext => ({
@@ -43,6 +47,7 @@ const messages = ({ limits }: Config, { handler }: Core, { metrics, log }: EdgeP
   scan: { strict: true, depthMax: limits.nestingMax },
   replica,
   random: () => randomText(12),
+  nowMs,
 });
 
 /** The edges of the listener, and the sessions that live there. */
@@ -60,11 +65,20 @@ export function buildEdges(
   const sessions = buildSessions(config, parts);
   const { changes } = core;
   const legacy = new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: limits.resultBytesMax });
+  const sse = new SseEdge({
+    ...shared,
+    sessions,
+    changes,
+    answerBytesMax: limits.resultBytesMax,
+    streamsMax: limits.listenStreamsMax,
+  });
   return {
     sessions,
     edges: {
       scan: shared.scan,
+      nowMs,
       legacy,
+      ...(config.legacySse ? { sse } : {}),
       modern: { ...shared, silence: new Silence(silenceMs), supported: supportedVersions },
     },
   };

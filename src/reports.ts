@@ -4,6 +4,7 @@ import { LineLimiter } from './observe/line-limiter.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import { ChildEnded } from './upstream/stdio.ts';
 import type { Upstream, UpstreamEvents } from './upstream/upstream.ts';
 
 export interface Reports {
@@ -23,6 +24,9 @@ function tellUp(upstream: Upstream, catalog: Catalog, log: Log): void {
     `${upstream.name}: up (${era} ${version}, ${upstream.transport}), ${tools}`,
   );
 }
+
+/** By what a child ended that had been up. */
+const endOf = (error: Error): string => (error instanceof ChildEnded ? error.how : 'exit');
 
 export interface ReportContext {
   readonly log: Log;
@@ -70,16 +74,23 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }:
         metrics.upstreamUp(upstream.name, 'unknown', upstream.transport, false);
         if (upstream.transport === 'stdio') {
           metrics.childUp(upstream.name, false);
-          if (restart) metrics.childRestarted(upstream.name, 'exit');
+          metrics.childRestarted(upstream.name, restart ? endOf(error) : 'start');
         }
         log.warn({ upstream: upstream.name, err: error }, `${upstream.name}: down: ${error.message}`);
       },
       listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
       resourceUpdated: (upstream, uri) => updated(upstream.name, uri),
       mayHaveChanged: (upstream, kinds) => catalog().doubt(upstream, kinds),
-      failed: (upstream, reason) => metrics.upstreamError(upstream.name, reason),
+      failed: (upstream, reason) => {
+        metrics.upstreamError(upstream.name, reason);
+        // A child's line that is too long is told by `dropped`, whether or not a call is known to wait for it.
+        if (reason === 'too-big' && upstream.transport !== 'stdio') metrics.limitHit('result');
+      },
+      listening: (_, delta) => metrics.subscriptions('upstream', delta),
       dropped: (name, kind) => {
         metrics.notification(kind, 'dropped');
+        if (kind === 'too-long') metrics.limitHit('result');
+        if (kind === 'too-deep') metrics.limitHit('nesting');
         log.debug({ upstream: name, kind }, `${name}: dropped ${kind}`);
       },
     },

@@ -3,6 +3,8 @@ import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { code, RpcError } from '../protocol/errors.ts';
+import { JsonFault } from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import type { Live, Upstream } from '../upstream/upstream.ts';
 import type { Entry, LeftOut } from './entry.ts';
@@ -49,7 +51,8 @@ export class Catalog {
   constructor(options: CatalogOptions) {
     this.#options = options;
     this.#members = new Map(options.members.map((member) => [member.server.name, member]));
-    this.#store = new ShelfStore(options.config.cache.bytesMax);
+    const { config, metrics } = options;
+    this.#store = new ShelfStore(config.cache.bytesMax, () => metrics.limitHit('cache'));
   }
 
   get members(): readonly Member[] {
@@ -160,6 +163,7 @@ export class Catalog {
     const isSame =
       known?.from.length === from.length && known.from.every((entries, i) => entries === from[i]);
     const merged = isSame && known !== undefined ? known.merged : merge(kind, shelves);
+    this.#options.metrics.listBytes(kind, merged.bytes);
     this.#merged.set(kind, { version, from, merged });
     return merged;
   }
@@ -278,6 +282,7 @@ export class Catalog {
         (params) => live.connection.ask(lists[kind].method, params, timeoutMs),
         { pagesMax: limits.pagesMax, itemsMax: limits.listItemsMax, scan },
       ).catch((error: unknown) => this.#noTemplates(kind, error));
+      if (raw.limit !== undefined) this.#options.metrics.limitHit(raw.limit);
       const { era } = live.profile.dialect;
       const context = { server, nameLengthMax: names.max, era, transport: upstream.transport, scan };
       const shelf = shelfOf(kind, raw, context, this.#freshness(member, live, kind, raw));
@@ -285,6 +290,8 @@ export class Catalog {
       this.#keep(member, kind, isOld ? { ...shelf, freshUntilMs: 0 } : shelf);
     } catch (error) {
       this.#store.failed(upstream.name, kind, this.#options.now() + retryMs);
+      const limit = limitOf(error);
+      if (limit !== undefined) this.#options.metrics.limitHit(limit);
       this.#options.log.warn(
         { upstream: upstream.name, err: error },
         `${upstream.name}: ${lists[kind].method} failed`,
@@ -296,7 +303,13 @@ export class Catalog {
   #noTemplates(kind: ListKind, error: unknown): RawList {
     if (kind !== 'templates' || !(error instanceof RpcError) || error.code !== code.methodNotFound)
       throw error;
-    return { items: [], ttlMs: this.#options.config.cache.defaultTtlMs, scope: 'public', cut: undefined };
+    return {
+      items: [],
+      ttlMs: this.#options.config.cache.defaultTtlMs,
+      scope: 'public',
+      cut: undefined,
+      limit: undefined,
+    };
   }
 
   #freshness(
@@ -319,6 +332,8 @@ export class Catalog {
     this.#store.put(name, kind, isSame ? { ...shelf, entries: before.entries } : shelf);
     if (kind === 'tools') this.#options.metrics.upstreamTools(name, shelf.entries.length);
     if (isSame) return;
+    // Now rather than in the first call that needs it.
+    this.#merge(kind);
     for (const { name: item, reason } of shelf.leftOut)
       this.#options.log.warn(
         { upstream: name, kind, item },
@@ -326,6 +341,10 @@ export class Catalog {
       );
   }
 }
+
+/** The limit that kept a list from being read. */
+const limitOf = (error: unknown): Limit | undefined =>
+  error instanceof RpcError || error instanceof JsonFault ? error.limit : undefined;
 
 async function within(done: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

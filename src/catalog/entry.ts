@@ -27,6 +27,8 @@ export interface Entry {
   readonly publicKey: string;
   readonly bytes: Buffer;
   readonly paramHeaders: readonly ParamHeader[];
+  /** The server runs it only as a task of 2025-11-25. */
+  readonly asTask: boolean;
   /** What its `outputSchema` says of structured content: an object, maybe something else, or nothing. */
   readonly output: Output;
 }
@@ -58,7 +60,7 @@ const shape = shapeOf({
     uriTemplate: leaf,
     inputSchema: { keys: { type: leaf } },
     outputSchema: { keys: { type: leaf } },
-    execution: leaf,
+    execution: { keys: { taskSupport: leaf } },
   },
 });
 
@@ -108,6 +110,9 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
       // A copy of its own, so that an item does not keep a whole page of its upstream alive.
       bytes: splice(item, edits),
       paramHeaders: checked.headers,
+      asTask:
+        context.era === 'legacy' &&
+        textOf(item, find(find(members, 'execution')?.members, 'taskSupport')) === 'required',
       output: outputOf(item, find(members, 'outputSchema')),
     },
   };

@@ -9,6 +9,8 @@ export interface Merged {
   readonly entries: readonly Entry[];
   /** What another upstream claimed before, per upstream. */
   readonly taken: ReadonlyMap<string, readonly LeftOut[]>;
+  /** Of all entries as one page. */
+  readonly bytes: number;
   /** `"tools":[…]` of the entries from `start`, at most `size` of them; kept once made. */
   page(start: number, size: number): Buffer;
 }
@@ -47,8 +49,12 @@ export function merge(
     if (pages.size < pagesKeptMax) pages.set(key, made);
     return made;
   };
-  return { table, entries, taken, page };
+  return { table, entries, taken, bytes: bytesOf(kind, entries), page };
 }
+
+const bytesOf = (kind: ListKind, entries: readonly Entry[]): number =>
+  entries.reduce((sum, { bytes }) => sum + bytes.length + 1, `"${lists[kind].key}":[]`.length) -
+  (entries.length === 0 ? 0 : 1);
 
 function pageBytes(kind: ListKind, entries: readonly Entry[]): Buffer {
   const comma = Buffer.from(',');

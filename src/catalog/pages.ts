@@ -12,6 +12,7 @@ export interface RawList {
   readonly scope: 'public' | 'private' | undefined;
   /** Why it is not the whole of it, where a limit cut it. */
   readonly cut: string | undefined;
+  readonly limit: 'pages' | 'listItems' | undefined;
 }
 
 export interface PageLimits {
@@ -71,6 +72,11 @@ function leastHints(a: Hints, b: Hints): Hints {
   };
 }
 
+const cutBy = (limit: 'pages' | 'listItems', what: string): Pick<RawList, 'cut' | 'limit'> => ({
+  cut: `more than ${what} (limits.${limit})`,
+  limit,
+});
+
 /** Follows `nextCursor` until it is absent (an empty string is a cursor); one that comes again is an error. */
 export async function fetchList(kind: ListKind, ask: Ask, limits: PageLimits): Promise<RawList> {
   const items: Buffer[] = [];
@@ -82,17 +88,16 @@ export async function fetchList(kind: ListKind, ask: Ask, limits: PageLimits): P
     hints = leastHints(hints ?? page, page);
     for (const item of page.items) {
       if (items.length >= limits.itemsMax)
-        return { ...hints, items, cut: `more than ${limits.itemsMax} items (limits.listItems)` };
+        return { ...hints, items, ...cutBy('listItems', `${limits.itemsMax} items`) };
       items.push(item);
     }
-    if (page.cursor === undefined) return { ...hints, items, cut: undefined };
+    if (page.cursor === undefined) return { ...hints, items, cut: undefined, limit: undefined };
     if (seen.has(page.cursor))
       throw new RpcError(
         own.upstreamBroken,
         `${lists[kind].method} gave the same cursor twice, so its pages never end`,
       );
-    if (pages >= limits.pagesMax)
-      return { ...hints, items, cut: `more than ${limits.pagesMax} pages (limits.pages)` };
+    if (pages >= limits.pagesMax) return { ...hints, items, ...cutBy('pages', `${limits.pagesMax} pages`) };
     seen.add(page.cursor);
     cursor = page.cursor;
   }

@@ -18,6 +18,7 @@ const keyOf = (upstream: string, kind: ListKind): string => `${kind}\n${upstream
 
 export class ShelfStore {
   readonly #shelves: LRUCache<string, Shelf>;
+  readonly #dropped: () => void;
   readonly #fetches = new Map<string, Fetch>();
   /** Those that begin when the one under way is over. */
   readonly #next = new Map<string, Fetch>();
@@ -27,12 +28,15 @@ export class ShelfStore {
   /** Grows whenever a table of names made from these lists is out of date. */
   #version = 0;
 
-  constructor(bytesMax: number) {
+  /** `dropped` is told of each list that there was no room for. */
+  constructor(bytesMax: number, dropped: () => void = () => undefined) {
+    this.#dropped = dropped;
     this.#shelves = new LRUCache({
       maxSize: bytesMax,
       sizeCalculation: (shelf) => shelf.bytes + overheadBytes,
       dispose: (_, __, reason) => {
         if (reason !== 'set') this.#version++;
+        if (reason === 'evict') dropped();
       },
     });
   }
@@ -47,7 +51,9 @@ export class ShelfStore {
 
   put(upstream: string, kind: ListKind, shelf: Shelf): void {
     if (this.get(upstream, kind)?.entries !== shelf.entries) this.#version++;
-    this.#shelves.set(keyOf(upstream, kind), shelf);
+    const key = keyOf(upstream, kind);
+    this.#shelves.set(key, shelf);
+    if (!this.#shelves.has(key)) this.#dropped();
     this.#retryAtMs.delete(keyOf(upstream, kind));
   }
 

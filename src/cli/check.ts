@@ -1,6 +1,7 @@
 /** `mcpyard check`: the config, then each server as it is: era, transport, tools, what is left out and why. */
 import { inspect } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import { certificateTrouble } from '../doors.ts';
 import { noNames } from '../names.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
 import { createLog } from '../observe/log.ts';
@@ -52,14 +53,16 @@ export const check: Command = {
       ? { upstreams: offline(config), names: noNames }
       : await inspect(config, { log, env: terminal.env, secrets });
     const warnings = [...config.warnings, ...nameWarnings(names)];
-    const ok = servers.every((server) => verdictOf(server, config) !== 'FAIL');
+    const trouble = flags.offline ? undefined : await certificateTrouble(config);
+    const ok = trouble === undefined && servers.every((server) => verdictOf(server, config) !== 'FAIL');
     if (flags.json) {
       const { file } = config;
-      terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, servers }))}\n`);
+      terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, trouble, servers }))}\n`);
       return ok ? 0 : 1;
     }
     for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
     terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
+    if (trouble !== undefined) terminal.out(`FAIL ${trouble}\n`);
     for (const server of servers)
       for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);
     return ok ? 0 : 1;

@@ -116,6 +116,7 @@ export function buildConfig(settings: Settings, material: Material): Config {
     metrics: settings.metrics.token === undefined ? {} : { token: settings.metrics.token },
     ...(stateDir === undefined ? {} : { stateDir: path.resolve(directory, stateDir) }),
     ...(secret === undefined ? {} : { secret }),
+    legacySse: settings.legacySse,
     names: settings.names,
     lists: { deadlineMs: settings.lists.deadline, pageSize: settings.lists.pageSize },
     cache: { defaultTtlMs: settings.cache.defaultTtl, bytesMax: settings.cache.max },

@@ -82,6 +82,8 @@ export interface Config {
   /** Absolute; absent where the environment decides. */
   readonly stateDir?: string;
   readonly secret?: string;
+  /** Whether clients of 2024-11-05 are served over HTTP+SSE too. */
+  readonly legacySse: boolean;
   readonly names: { readonly separator: string; readonly max: number };
   readonly lists: { readonly deadlineMs: number; readonly pageSize: number };
   readonly cache: { readonly defaultTtlMs: number; readonly bytesMax: number };
@@ -89,7 +91,10 @@ export interface Config {
   /** Absent: 25 s on SIGTERM, 2 s on SIGINT. */
   readonly drainTimeoutMs?: number;
   readonly limits: Limits;
-  readonly log: { readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent' };
+  readonly log: {
+    readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+    readonly calls: 'off' | 'errors' | 'all';
+  };
   /** The servers to use, in the order of the file. */
   readonly servers: readonly ServerConfig[];
   readonly disabled: readonly DisabledServer[];

@@ -79,6 +79,10 @@ const log = z.strictObject({
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
     'The least important lines that are logged.',
   ),
+  calls: documented(
+    z.enum(['off', 'errors', 'all']).default('errors'),
+    'Of which calls there is a line (who, what, how long and how, never what was said): of none, of those that failed (20 a second at most), or of all.',
+  ),
 });
 
 const callerName = z
@@ -170,6 +174,10 @@ export const configSchema = z.strictObject({
     text('a secret').optional(),
     'The key of all seals, at least 32 characters that nobody can guess; replicas share one.',
     { fallback: 'made once and kept in `stateDir`' },
+  ),
+  legacySse: documented(
+    z.boolean().default(false),
+    'Whether clients that know nothing newer than the HTTP+SSE of 2024-11-05 are served too, at `/sse` and `/messages`.',
   ),
   names: documented(names.prefault({}), 'Public names.'),
   lists: documented(lists.prefault({}), 'Lists that clients ask for.'),

@@ -1,6 +1,7 @@
 /** Batches of JSON-RPC, which the revisions up to 2025-03-26 have (2025-03-26, "Batching"). */
 import { code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { readArray, type ScanOptions, skipSpace } from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { type InboundMessage, idOf, scanInbound } from '../protocol/message.ts';
 import { wholeReply } from './pass-on.ts';
 import {
@@ -34,15 +35,18 @@ const messagesMax = 100;
 
 const hasBatches = (version: string): boolean => version <= '2025-03-26';
 
-const refused = (message: string): RpcError =>
-  new RpcError(code.invalidRequest, `Invalid request: ${message}`, { status: 400 });
+const refused = (message: string, limit?: Limit): RpcError =>
+  new RpcError(code.invalidRequest, `Invalid request: ${message}`, {
+    status: 400,
+    ...(limit === undefined ? {} : { limit }),
+  });
 
 /** The messages of a batch that was scanned as one, or what is wrong with the whole of it. */
 export function readBatch(body: Buffer, version: string, scan: ScanOptions): readonly BatchItem[] | RpcError {
   if (!hasBatches(version)) return refused(`revision ${version} has no batches`);
   const spans = readArray(body, skipSpace(body, 0), scan);
   if (spans.length === 0) return refused('the batch is empty');
-  if (spans.length > messagesMax) return refused(`a batch may have ${messagesMax} messages`);
+  if (spans.length > messagesMax) return refused(`a batch may have ${messagesMax} messages`, 'batch');
   const items = spans.map(({ start, end }) => {
     const bytes = body.subarray(start, end);
     return { inbound: scanInbound(bytes, scan), body: bytes };
@@ -128,6 +132,7 @@ export function takeBatch(
         replies.add(errorMessage(undefined, refused('a batch in a batch')));
         break;
       case 'invalid':
+        if (inbound.error.limit !== undefined) context.metrics.limitHit(inbound.error.limit);
         replies.add(errorMessage(inbound.id, inbound.error));
         break;
       default:

@@ -99,8 +99,8 @@ export class ChannelCalls {
   #failed(call: Call, error: unknown): void {
     const known = asRpcError(error);
     const { method } = call.request;
-    if (known === error) this.#options.log.debug({ err: known, method }, 'a call failed');
-    else this.#options.log.error({ err: error, method }, 'a call failed by a fault of the gateway');
+    if (known !== error)
+      this.#options.log.error({ err: error, method }, 'a call failed by a fault of the gateway');
     this.#answer(call, errorMessage(idOf(call.request), known));
   }
 

@@ -69,7 +69,7 @@ export class ChannelSession {
         this.#batch(body);
         return;
       case 'invalid':
-        this.#write(errorMessage(inbound.id, inbound.error));
+        this.#refuse(inbound.id, inbound.error);
         return;
       default:
         throw inbound satisfies never;
@@ -149,7 +149,7 @@ export class ChannelSession {
         ? refused('a batch before initialize')
         : readBatch(body, begun.session.facts.version, scan);
     if (items instanceof RpcError) {
-      this.#write(errorMessage(undefined, items));
+      this.#refuse(undefined, items);
       return;
     }
     if (begun === undefined) return;
@@ -169,6 +169,11 @@ export class ChannelSession {
       pass: (reply) => void wholeReply(reply, id, this.#options.answerBytesMax).then(send),
       cancelled: () => undefined,
     };
+  }
+
+  #refuse(id: Buffer | undefined, error: RpcError): void {
+    if (error.limit !== undefined) this.#options.metrics.limitHit(error.limit);
+    this.#write(errorMessage(id, error));
   }
 
   #write(message: Buffer, mayDrop = false): void {

@@ -7,11 +7,15 @@ import { type InboundMessage, scanInbound } from '../protocol/message.ts';
 import { header } from './header.ts';
 import type { LegacyEdge } from './legacy.ts';
 import { type ModernOptions, receive } from './modern.ts';
+import type { SseEdge } from './sse-edge.ts';
 
 export interface Edges {
   readonly modern: ModernOptions;
   readonly legacy: LegacyEdge;
+  /** Absent where clients of 2024-11-05 are not served over HTTP+SSE. */
+  readonly sse?: SseEdge;
   readonly scan: ScanOptions;
+  readonly nowMs: () => number;
 }
 
 /** Whether the headers alone speak of a legacy session. */
@@ -47,7 +51,8 @@ export function receivePost(
   caller: Caller,
   edges: Edges,
 ): void {
+  const arrivedMs = edges.nowMs();
   const inbound = scanInbound(body, edges.scan);
-  if (isLegacy(req, inbound)) edges.legacy.post(req, res, inbound, body, caller);
-  else receive(req, res, inbound, caller, edges.modern);
+  if (isLegacy(req, inbound)) edges.legacy.post(req, res, { inbound, body, caller, arrivedMs });
+  else receive(req, res, inbound, caller, arrivedMs, edges.modern);
 }

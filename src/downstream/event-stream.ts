@@ -144,8 +144,11 @@ export class EventStream {
     this.#next++;
     const res = this.#res;
     if (res === undefined) return;
-    res.write(bytes);
-    if (res.writableLength <= this.#options.bufferBytesMax) return;
+    // What waits already counts, not this one, since one long answer says nothing about the client.
+    if (res.writableLength <= this.#options.bufferBytesMax) {
+      res.write(bytes);
+      return;
+    }
     this.#options.slow();
     res.destroy();
   }

@@ -43,7 +43,9 @@ export async function initialize(request: RequestMessage, context: InitializeCon
     context.caller.name,
   );
   const own = ownRequest('server/discover', {}, session.meta, context.scan);
-  const reply = await context.handler(new Call(own, context.caller, undefined, () => undefined));
+  const call = new Call(own, context.caller, undefined, () => undefined, version);
+  call.alias = 'initialize';
+  const reply = await context.handler(call);
   const answered = readReply(reply.parts, context.scan);
   if (answered.kind !== 'complete') throw new Error(`server/discover of the middle gave ${answered.kind}`);
   const discovered = record(jsonOf(answered.bytes, answered.result));

@@ -3,6 +3,7 @@ import type { Handler } from '../gateway/layers.ts';
 import { Call, type Caller, type Reply, type ReplyRest } from '../protocol/call.ts';
 import { asRpcError, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
 import { withAnswers } from './augment.ts';
 import { type Asker, askAll } from './input.ts';
@@ -12,7 +13,10 @@ export interface RoundsContext {
   readonly handler: Handler;
   readonly caller: Caller;
   readonly version: string;
+  /** When the request was there, in milliseconds of the gateway's clock. */
+  readonly arrivedMs: number | undefined;
   readonly scan: ScanOptions;
+  limitHit(limit: Limit): void;
   /** Puts a notification on the stream of the call. */
   notify(message: Buffer): void;
   /** How to ask the client; undefined where it can't be asked. */
@@ -61,7 +65,9 @@ const toolFailure = (id: Buffer, error: RpcError): Buffer =>
 async function rounds(first: RequestMessage, context: RoundsContext): Promise<Finished> {
   let request = first;
   for (let round = 0; round < roundsMax; round++) {
-    const call = new Call(request, context.caller, undefined, context.notify);
+    const call = new Call(request, context.caller, undefined, context.notify, context.version);
+    // Later rounds begin when the client has answered.
+    if (round === 0) call.arrivedMs = context.arrivedMs;
     context.began(call);
     const reply = await context.handler(call);
     if (reply.rest !== undefined) return { kind: 'reply', reply: { ...reply, rest: reply.rest } };
@@ -87,5 +93,6 @@ async function rounds(first: RequestMessage, context: RoundsContext): Promise<Fi
         throw answered satisfies never;
     }
   }
+  context.limitHit('rounds');
   throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
 }

@@ -29,6 +29,15 @@ export interface LegacyOptions extends MessagesContext {
   readonly eventBytesMax: number;
 }
 
+/** One message of a client's, as it came. */
+export interface Posted {
+  readonly inbound: InboundMessage;
+  readonly body: Buffer;
+  readonly caller: Caller;
+  /** When it was there, in milliseconds of the gateway's clock. */
+  readonly arrivedMs: number;
+}
+
 const keptEventsMax = 500;
 const keptBytesMax = 1024 * 1024;
 const resumeMs = 60_000;
@@ -57,13 +66,7 @@ export class LegacyEdge {
   }
 
   /** Answers one POST. */
-  post(
-    req: IncomingMessage,
-    res: ServerResponse,
-    inbound: InboundMessage,
-    body: Buffer,
-    caller: Caller,
-  ): void {
+  post(req: IncomingMessage, res: ServerResponse, { inbound, body, caller, arrivedMs }: Posted): void {
     const isRequest = inbound.kind === 'request';
     if (isRequest && inbound.request.method === 'initialize') {
       this.#initialize(res, inbound.request, caller);
@@ -74,7 +77,7 @@ export class LegacyEdge {
       refuse(res, isRequest ? idOf(inbound.request) : undefined, session);
       return;
     }
-    const speaker = this.#speaker(session, caller);
+    const speaker = this.#speaker(session, caller, arrivedMs);
     switch (inbound.kind) {
       case 'request':
         answerRequest(inbound.request, speaker, this.#answer(res, session), this.#options);
@@ -91,7 +94,7 @@ export class LegacyEdge {
         this.#batch(res, body, speaker);
         return;
       case 'invalid':
-        refuse(res, inbound.id, inbound.error);
+        this.#refuse(res, inbound.id, inbound.error);
         return;
       default:
         throw inbound satisfies never;
@@ -149,11 +152,12 @@ export class LegacyEdge {
     );
   }
 
-  #speaker(session: Session, caller: Caller): Speaker {
+  #speaker(session: Session, caller: Caller, arrivedMs: number): Speaker {
     const { sessions } = this.#options;
     return {
       session,
       caller,
+      arrivedMs,
       alive: () => sessions.alive(session),
       live: () => sessions.enliven(session),
     };
@@ -177,8 +181,13 @@ export class LegacyEdge {
     const { scan, eventBytesMax } = this.#options;
     const { session } = speaker;
     const items = readBatch(body, session.facts.version, scan);
-    if (items instanceof RpcError) refuse(res, undefined, items);
+    if (items instanceof RpcError) this.#refuse(res, undefined, items);
     else takeBatch(items, speaker, this.#answer(res, session), eventBytesMax, this.#options);
+  }
+
+  #refuse(res: ServerResponse, id: Buffer | undefined, error: RpcError): void {
+    if (error.limit !== undefined) this.#options.metrics.limitHit(error.limit);
+    refuse(res, id, error);
   }
 
   /** The stream of what belongs to no request: changed lists. */

@@ -1,6 +1,7 @@
 /** What of a legacy session lives on this replica: calls in flight, questions to the client, streams, the log level. */
 import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
+import type { Limit } from '../protocol/limits.ts';
 import type { EventStream } from './event-stream.ts';
 
 /** What the client answered to a question of the gateway's. */
@@ -26,6 +27,7 @@ const subscriptionsMax = 500;
 export class LiveSession {
   level: string | undefined;
   readonly #forget: () => void;
+  readonly #limitHit: (limit: Limit) => void;
   readonly #calls = new Map<string, Call>();
   readonly #questions = new Map<string, Question>();
   readonly #streams = new Map<string, EventStream>();
@@ -33,14 +35,14 @@ export class LiveSession {
   readonly #subscriptions = new Map<string, () => void>();
   #ended = false;
 
-  constructor(forget: () => void) {
+  constructor(forget: () => void, limitHit: (limit: Limit) => void) {
     this.#forget = forget;
+    this.#limitHit = limitHit;
   }
 
   /** Notes a call under the client's id, as JSON; of two with one id the later one can be cancelled. Refused where there are too many. */
   addCall(id: string, call: Call): void {
-    if (this.#calls.size >= callsMax)
-      throw new RpcError(own.overLimit, `This session has ${callsMax} calls in flight already`);
+    if (this.#calls.size >= callsMax) throw this.#over('sessionCalls', `${callsMax} calls in flight`);
     this.#calls.set(id, call);
   }
 
@@ -57,7 +59,7 @@ export class LiveSession {
   /** Waits for the client's answer to a question that was sent under this id. */
   expect(id: string): { readonly answer: Promise<ClientAnswer>; drop(error: Error): void } {
     if (this.#questions.size >= questionsMax)
-      throw new RpcError(own.overLimit, `This session has ${questionsMax} questions open already`);
+      throw this.#over('sessionQuestions', `${questionsMax} questions open`);
     let question: Question | undefined;
     const answer = new Promise<ClientAnswer>((resolve, reject) => {
       question = { answer: resolve, fail: reject };
@@ -84,7 +86,10 @@ export class LiveSession {
 
   /** Keeps a stream so that it can be resumed; refused where there are too many. */
   addStream(stream: EventStream): boolean {
-    if (this.#streams.size >= streamsMax) return false;
+    if (this.#streams.size >= streamsMax) {
+      this.#limitHit('sessionStreams');
+      return false;
+    }
     this.#streams.set(stream.id, stream);
     return true;
   }
@@ -125,7 +130,7 @@ export class LiveSession {
   subscribed(uri: string, end: () => void): void {
     if (this.#subscriptions.size >= subscriptionsMax && !this.#subscriptions.has(uri)) {
       end();
-      throw new RpcError(own.overLimit, `This session has ${subscriptionsMax} subscriptions already`);
+      throw this.#over('sessionSubscriptions', `${subscriptionsMax} subscriptions`);
     }
     this.#subscriptions.get(uri)?.();
     this.#subscriptions.set(uri, end);
@@ -151,6 +156,11 @@ export class LiveSession {
     this.#subscriptions.clear();
     this.#questions.clear();
     this.#streams.clear();
+  }
+
+  #over(limit: Limit, what: string): RpcError {
+    this.#limitHit(limit);
+    return new RpcError(own.overLimit, `This session has ${what} already`);
   }
 
   /** A session in which nothing lives any more costs nothing. */

@@ -42,6 +42,7 @@ export function receive(
   res: ServerResponse,
   inbound: InboundMessage,
   caller: Caller,
+  arrivedMs: number,
   options: ModernOptions,
 ): void {
   let call: Call | undefined;
@@ -53,6 +54,7 @@ export function receive(
   });
   switch (inbound.kind) {
     case 'invalid':
+      if (inbound.error.limit !== undefined) options.metrics.limitHit(inbound.error.limit);
       responder.error(inbound.id, inbound.error);
       return;
     case 'batch':
@@ -74,6 +76,7 @@ export function receive(
         return;
       }
       call = new Call(inbound.request, caller, paramHeaders(req), (message) => responder.notify(message));
+      call.arrivedMs = arrivedMs;
       run(call, responder, options);
       return;
     }
@@ -99,12 +102,11 @@ function run(call: Call, responder: Responder, options: ModernOptions): void {
     (reply) => responder.reply(reply),
     (error: unknown) => {
       const known = asRpcError(error);
-      if (known.code === code.internal && known !== error)
+      if (known !== error)
         options.log.error(
           { err: error, method: call.request.method },
           'a call failed by a fault of the gateway',
         );
-      else options.log.debug({ err: known, method: call.request.method }, 'a call failed');
       responder.error(id, known);
     },
   );

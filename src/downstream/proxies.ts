@@ -10,7 +10,7 @@ export interface Proxies {
   originOf(req: IncomingMessage): RequestOrigin;
 }
 
-export interface RequestOrigin {
+interface RequestOrigin {
   /** The address of the client: the nearest one in X-Forwarded-For that is no trusted proxy, else the peer's. */
   readonly client: string;
   /** The address of the proxy, where there is one. */

@@ -22,6 +22,7 @@ import { createGuard, type GuardOptions } from './guard.ts';
 import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
+import { messagesPath, ssePath } from './sse-edge.ts';
 import { handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
 
 export interface DownstreamOptions {
@@ -87,14 +88,44 @@ function endpoint(
     refuse(res, 405, `${req.method} needs the session of a legacy revision: send POST`, ['Allow', 'POST']);
     return;
   }
+  receiveBody(req, res, options, (body) => receivePost(req, res, body, caller, options.edges));
+}
+
+function receiveBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: DownstreamOptions,
+  whole: (body: Buffer) => void,
+): void {
   if (!jsonMedia.test(req.headers['content-type'] ?? '')) {
     refuse(res, 415, 'Content-Type must be application/json');
     return;
   }
-  readBody(req, options.bodyBytesMax, {
-    whole: (body) => receivePost(req, res, body, caller, options.edges),
-    tooBig: () => tooBig(res, options),
-  });
+  readBody(req, options.bodyBytesMax, { whole, tooBig: () => tooBig(res, options) });
+}
+
+/** The two paths of HTTP+SSE (2024-11-05); false for any other. */
+function httpSse(
+  req: IncomingMessage,
+  res: ServerResponse,
+  pathname: string,
+  caller: Caller,
+  options: DownstreamOptions,
+): boolean {
+  const { sse } = options.edges;
+  if (sse === undefined || (pathname !== ssePath && pathname !== messagesPath)) return false;
+  const method = pathname === ssePath ? 'GET' : 'POST';
+  if (req.method !== method) {
+    // A client of a later revision that tries this URL first learns from the 405 that it is of the older transport.
+    refuse(res, 405, `${pathname} takes ${method} only`, ['Allow', method]);
+    return true;
+  }
+  if (pathname === ssePath) sse.open(res, caller);
+  else {
+    const client = sse.clientOf(req, res, caller);
+    if (client !== undefined) receiveBody(req, res, options, (body) => sse.receive(client, res, body));
+  }
+  return true;
 }
 
 function beside(
@@ -133,7 +164,7 @@ function listen(server: Server, address: Address, later: (error: Error) => void)
 /** The way of each request: health, guard, key, then what was asked for. */
 function createListener(options: DownstreamOptions): RequestListener {
   const guard = createGuard(options.guard);
-  const { authenticate, passthrough } = options;
+  const { authenticate } = options;
   return (req, res) => {
     const url = req.url ?? '/';
     const query = url.indexOf('?');
@@ -146,11 +177,21 @@ function createListener(options: DownstreamOptions): RequestListener {
       return;
     }
     const caller = authenticate(req, res);
-    if (caller === undefined) return;
-    if (pathname === path) endpoint(req, res, caller, options);
-    else if (pathname.startsWith(passthroughRoot)) passthrough(req, res);
-    else refuse(res, 404, `Nothing here; the endpoint is ${path}`);
+    if (caller !== undefined) route(req, res, pathname, caller, options);
   };
+}
+
+function route(
+  req: IncomingMessage,
+  res: ServerResponse,
+  pathname: string,
+  caller: Caller,
+  options: DownstreamOptions,
+): void {
+  if (pathname === path) endpoint(req, res, caller, options);
+  else if (pathname.startsWith(passthroughRoot)) options.passthrough(req, res);
+  else if (!httpSse(req, res, pathname, caller, options))
+    refuse(res, 404, `Nothing here; the endpoint is ${path}`);
 }
 
 const serverOptions = {
@@ -191,6 +232,7 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
     throw error;
   });
   server.maxConnections = connectionsMax;
+  server.on('drop', () => options.metrics.limitHit('connections'));
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
     endpoint: `${scheme}://${host}:${port}${path}`,

@@ -21,12 +21,15 @@ export interface MessagesContext {
   /** Part of the ids of streams and questions, so that any replica knows whose they are. */
   readonly replica: string;
   random(): string;
+  readonly nowMs: () => number;
 }
 
 /** Whose messages these are. */
 export interface Speaker {
   readonly session: Session;
   readonly caller: Caller;
+  /** When the message was there, in milliseconds of the gateway's clock; undefined where its transport doesn't tell. */
+  readonly arrivedMs?: number;
   /** What of the session lives here, where there is anything. */
   readonly alive: () => LiveSession | undefined;
   /** The same, made where there was nothing; undefined where too many live already. */
@@ -60,26 +63,58 @@ export function answerRequest(
   answering: Answering,
   context: MessagesContext,
 ): void {
-  const id = idOf(request);
   switch (request.method) {
     case 'ping':
-      answering.reply(plainResult(id));
+      ownAnswer(request, speaker, answering, context)(undefined);
       return;
     case 'logging/setLevel': {
+      const answer = ownAnswer(request, speaker, answering, context);
       const level = textOf(request.bytes, paramOf(request, 'level')) ?? '';
-      const live = levels.has(level) ? speaker.live() : undefined;
+      if (!levels.has(level)) {
+        answer(invalid('"level" is no log level'));
+        return;
+      }
+      const live = speaker.live();
       live?.setLevel(level);
-      const wrong = invalid('"level" is no log level');
-      answering.reply(live === undefined ? errorMessage(id, wrong) : plainResult(id));
+      answer(live === undefined ? busy(context) : undefined);
       return;
     }
     case 'resources/subscribe':
     case 'resources/unsubscribe':
-      answerSubscription(request, speaker, answering, context);
+      answerSubscription(request, speaker, ownAnswer(request, speaker, answering, context), context);
       return;
     default:
       answerCall(request, speaker, answering, context);
   }
+}
+
+/** What the edge answers itself: an empty result, or an error. */
+type OwnAnswer = (error: RpcError | undefined) => void;
+
+/** It is counted here, since it never reaches the layers of the middle. */
+function ownAnswer(
+  request: RequestMessage,
+  { session, arrivedMs }: Speaker,
+  answering: Answering,
+  { metrics, nowMs }: MessagesContext,
+): OwnAnswer {
+  const { method, bytes } = request;
+  const id = idOf(request);
+  const startMs = arrivedMs ?? nowMs();
+  return (error) => {
+    const message = error === undefined ? plainResult(id) : errorMessage(id, error);
+    const seconds = (nowMs() - startMs) / 1000;
+    const outcome = error === undefined ? undefined : String(error.code);
+    const { version } = session.facts;
+    const operation = metrics.serverOperation(method, undefined, undefined, outcome, version, seconds);
+    metrics.operationBytes(operation, bytes.length, message.length);
+    answering.reply(message);
+  };
+}
+
+function busy({ metrics }: MessagesContext): RpcError {
+  metrics.limitHit('liveSessions');
+  return new RpcError(own.overLimit, 'Too many sessions are busy; try again later');
 }
 
 /** Takes a notification: only the cancellation of a call means something. */
@@ -110,24 +145,29 @@ export function takeResponse(body: Buffer, live: LiveSession | undefined): void 
 function answerSubscription(
   request: RequestMessage,
   { session, caller, live: enliven }: Speaker,
-  answering: Answering,
-  { handler, scan }: MessagesContext,
+  answer: OwnAnswer,
+  context: MessagesContext,
 ): void {
-  const id = idOf(request);
   const uri = textOf(request.bytes, paramOf(request, 'uri'));
+  if (uri === undefined) {
+    answer(invalid('"uri" must be a string'));
+    return;
+  }
   const live = enliven();
-  if (uri === undefined || live === undefined) {
-    answering.reply(errorMessage(id, invalid('"uri" must be a string')));
+  if (live === undefined) {
+    answer(busy(context));
     return;
   }
   if (request.method === 'resources/unsubscribe') {
     live.unsubscribe(uri);
-    answering.reply(plainResult(id));
+    answer(undefined);
     return;
   }
-  subscribe({ uri, handler, caller, meta: session.meta, scan, live }).then(
-    () => answering.reply(plainResult(id)),
-    (error: unknown) => answering.reply(errorMessage(id, asRpcError(error))),
+  const { handler, scan } = context;
+  const { version } = session.facts;
+  subscribe({ uri, handler, caller, version, meta: session.meta, scan, live }).then(
+    () => answer(undefined),
+    (error: unknown) => answer(asRpcError(error)),
   );
 }
 
@@ -142,9 +182,7 @@ function answerCall(
   const live = speaker.live();
   const id = idOf(request);
   if (live === undefined) {
-    metrics.limitHit('liveSessions');
-    const busy = new RpcError(own.overLimit, 'Too many sessions are busy; try again later');
-    answering.reply(errorMessage(id, busy));
+    answering.reply(errorMessage(id, busy(context)));
     return;
   }
   let augmented: RequestMessage;
@@ -163,6 +201,8 @@ function answerCall(
     handler,
     caller,
     version: session.facts.version,
+    arrivedMs: speaker.arrivedMs,
+    limitHit: (limit) => metrics.limitHit(limit),
     scan,
     notify: (message) => answering.notify(message),
     fault: (error) =>

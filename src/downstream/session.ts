@@ -1,6 +1,7 @@
 /** Sessions of legacy clients: sealed ids that hold what `initialize` fixed, and what lives on this replica beside them. */
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '../auth/seal.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import { modernVersion } from '../protocol/era.ts';
 import { metaKey } from '../protocol/message.ts';
 import { LiveSession } from './live-session.ts';
@@ -32,6 +33,7 @@ export interface SessionsOptions {
   random(): string;
   /** Sessions that have something alive here: streams, calls, levels. */
   readonly liveMax: number;
+  readonly metrics: Pick<Metrics, 'limitHit' | 'sessionEnded'>;
 }
 
 const lifetimeMs = 7 * 24 * 3600 * 1000;
@@ -107,11 +109,16 @@ export class Sessions {
     if (id.length > idBytesMax || this.#ended.has(id)) return undefined;
     const session = this.#opened.get(id) ?? this.#unseal(id);
     if (session === undefined || session.facts.caller !== caller) return undefined;
-    return this.#options.now() < session.facts.expires ? session : undefined;
+    if (this.#options.now() < session.facts.expires) return session;
+    this.end(session);
+    return undefined;
   }
 
-  /** Ends a session for good, with all that lives in it. */
+  /** Ends a session for good, once, with all that lives in it. */
   end(session: Session): void {
+    const { now, metrics } = this.#options;
+    const { expires, version } = session.facts;
+    metrics.sessionEnded(version, Math.min(lifetimeMs, lifetimeMs - (expires - now())) / 1000);
     this.#ended.set(session.id, true);
     this.#opened.delete(session.id);
     this.#live.get(session.id)?.end();
@@ -128,7 +135,11 @@ export class Sessions {
     const found = this.#live.get(session.id);
     if (found !== undefined) return found;
     if (this.#live.size >= this.#options.liveMax) return undefined;
-    const live = new LiveSession(() => this.#live.delete(session.id));
+    const { metrics } = this.#options;
+    const live = new LiveSession(
+      () => this.#live.delete(session.id),
+      (limit) => metrics.limitHit(limit),
+    );
     this.#live.set(session.id, live);
     return live;
   }

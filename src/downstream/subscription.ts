@@ -10,6 +10,7 @@ export interface SubscriptionContext {
   readonly uri: string;
   readonly handler: Handler;
   readonly caller: Caller;
+  readonly version: string;
   readonly meta: string;
   readonly scan: ScanOptions;
   readonly live: LiveSession;
@@ -28,7 +29,7 @@ const updated = (uri: string): Buffer =>
 
 /** Resolves once the listen is acknowledged with the URI; rejects with an RpcError where it is not. */
 export function subscribe(context: SubscriptionContext): Promise<void> {
-  const { uri, handler, caller, meta, scan, live } = context;
+  const { uri, handler, caller, version, meta, scan, live } = context;
   const request = ownRequest(
     'subscriptions/listen',
     { notifications: { resourceSubscriptions: [uri] } },
@@ -37,7 +38,7 @@ export function subscribe(context: SubscriptionContext): Promise<void> {
   );
   return new Promise((resolve, reject) => {
     const end = (): void => call.signal.abort(new RpcError(own.cancelled, 'The subscription was ended'));
-    const call = new Call(request, caller, undefined, (message) => {
+    const deliver = (message: Buffer): void => {
       const notice = JSON.parse(message.toString('utf8')) as Notice;
       if (notice.method === 'notifications/resources/updated') live.tell(updated(String(notice.params?.uri)));
       if (notice.method !== 'notifications/subscriptions/acknowledged') return;
@@ -53,7 +54,8 @@ export function subscribe(context: SubscriptionContext): Promise<void> {
       } catch (error) {
         reject(error);
       }
-    });
+    };
+    const call = new Call(request, caller, undefined, deliver, version);
     handler(call).then(
       () => live.unsubscribe(uri),
       (error: unknown) => reject(error),

@@ -32,12 +32,14 @@ export function callLog({ log, calls, nowMs }: CallLogOptions): CallLog | undefi
     const fields = {
       caller: call.caller.name,
       method,
-      ...call.known?.tool === undefined ? {} : { tool: call.known.tool },
-      ...call.known?.prompt === undefined ? {} : { prompt: call.known.prompt },
-      ...call.upstream === undefined ? {} : { upstream: call.upstream },
+      ...(call.known?.tool === undefined ? {} : { tool: call.known.tool }),
+      ...(call.known?.prompt === undefined ? {} : { prompt: call.known.prompt }),
+      ...(call.upstream === undefined ? {} : { upstream: call.upstream }),
       ms: Math.round(ms * 100) / 100,
       outcome: word,
-      ...word === 'error' && outcome.kind === 'error' ? { code: Number(outcome.error), ...whyOf(cause) } : {},
+      ...(word === 'error' && outcome.kind === 'error'
+        ? { code: Number(outcome.error), ...whyOf(cause) }
+        : {}),
       requestBytes: call.request.bytes.length,
       bytes,
     };

@@ -5,6 +5,7 @@ import { modernVersion } from '../protocol/era.ts';
 import { metaKey } from '../protocol/message.ts';
 import type { Identity } from '../upstream/dialect.ts';
 import { resultReply } from './answers.ts';
+import { waited } from './waited.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -40,16 +41,16 @@ export interface DiscoverOptions {
   readonly supported: readonly string[];
   readonly defaultTtlMs: number;
   readonly waitMs: number;
+  readonly nowMs: () => number;
 }
 
 /** Waits for upstreams that are starting, no longer than lists do. */
 export async function discoverReply(call: Call, options: DiscoverOptions): Promise<Reply> {
-  const { catalog, identity, waitMs } = options;
-  await Promise.all(
-    catalog.members.map(({ upstream }) =>
-      upstream.state.kind === 'starting' ? upstream.ready(waitMs).catch(() => undefined) : undefined,
-    ),
+  const { catalog, identity, waitMs, nowMs } = options;
+  const starting = catalog.members.flatMap(({ upstream }) =>
+    upstream.state.kind === 'starting' ? [upstream.ready(waitMs).catch(() => undefined)] : [],
   );
+  await waited(call, nowMs, Promise.all(starting));
   const live = catalog.members.flatMap(({ server, upstream }) =>
     upstream.live === undefined ? [] : [{ name: server.name, profile: upstream.live.profile }],
   );

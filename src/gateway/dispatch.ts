@@ -1,8 +1,9 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
 import type { Catalog, Resolved } from '../catalog/catalog.ts';
+import type { BridgeOutcome } from '../observe/labels.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Deadlines } from '../policy/deadline.ts';
-import type { Call, Reply } from '../protocol/call.ts';
+import type { Call, Outcome, Reply } from '../protocol/call.ts';
 import { asRpcError, code, RpcError } from '../protocol/errors.ts';
 import { find, jsonOf, type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
@@ -14,6 +15,7 @@ import { errorType, type Handler } from './layers.ts';
 import type { Listeners } from './listen.ts';
 import { type ListingOptions, listReply } from './listing.ts';
 import { abortable, whenOver } from './long-reply.ts';
+import { waited } from './waited.ts';
 
 export interface DispatchOptions {
   readonly catalog: Catalog;
@@ -91,13 +93,13 @@ function named(call: Call, what: 'tool' | 'prompt', options: DispatchOptions): P
     return forward(call, found, member, options);
   };
   const at = catalog.find(kind, value);
-  return at === undefined ? catalog.resolve(kind, value).then(send) : send(at);
+  return at === undefined ? waited(call, options.nowMs, catalog.resolve(kind, value)).then(send) : send(at);
 }
 
 async function resource(call: Call, options: DispatchOptions): Promise<Reply> {
-  const { catalog } = options;
+  const { catalog, nowMs } = options;
   const { member, value } = wanted(call, 'uri');
-  const found = known(await catalog.resolveUri(value), 'resource', value, catalog);
+  const found = known(await waited(call, nowMs, catalog.resolveUri(value)), 'resource', value, catalog);
   return forward(call, found, member, options);
 }
 
@@ -121,7 +123,7 @@ function known(
 }
 
 async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
-  const { catalog } = options;
+  const { catalog, nowMs } = options;
   const ref = paramOf(call.request, 'ref');
   const name = find(ref?.members, 'name');
   const uri = find(ref?.members, 'uri');
@@ -130,14 +132,19 @@ async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
   if (nameText !== undefined)
     return forward(
       call,
-      known(await catalog.resolve('prompts', nameText), 'prompt', nameText, catalog),
+      known(await waited(call, nowMs, catalog.resolve('prompts', nameText)), 'prompt', nameText, catalog),
       name,
       options,
     );
   const uriText = textOf(bytes, uri);
   if (uriText === undefined)
     throw new RpcError(code.invalidParams, 'Invalid params: "ref" must name a prompt or a resource');
-  const found = known(await catalog.resolveTemplate(uriText), 'resource', uriText, catalog);
+  const found = known(
+    await waited(call, nowMs, catalog.resolveTemplate(uriText)),
+    'resource',
+    uriText,
+    catalog,
+  );
   return forward(call, found, uri, options);
 }
 
@@ -164,8 +171,11 @@ function forward(
 ): Promise<Reply> {
   const { upstream } = found.member;
   const { live } = upstream;
+  call.upstream = upstream.name;
   if (live !== undefined) return send(call, found, member, live, options);
-  return upstream.ready(options.readyMs).then((ready) => send(call, found, member, ready, options));
+  return waited(call, options.nowMs, upstream.ready(options.readyMs)).then((ready) =>
+    send(call, found, member, ready, options),
+  );
 }
 
 function send(
@@ -186,7 +196,9 @@ function send(
     timeoutMs: server.timeoutMs,
     maxTimeoutMs: server.maxTimeoutMs,
   });
-  const measure = (error: string | undefined): void =>
+  const measure = (error: string | undefined, outcome: BridgeOutcome): void => {
+    const ms = options.nowMs() - startMs;
+    call.upstreamMs += ms;
     options.metrics.clientOperation(
       upstream.name,
       call.request.method,
@@ -194,17 +206,39 @@ function send(
       error,
       transport === 'stdio' ? 'pipe' : 'tcp',
       era,
-      (options.nowMs() - startMs) / 1000,
+      ms / 1000,
     );
-  return attempt(() => connection.send(call, { member, name: found.localKey, paramHeaders: headers })).then(
+    options.metrics.eraBridge(call.era, era, outcome);
+  };
+  return attempt(() =>
+    connection.send(call, {
+      member,
+      name: found.localKey,
+      paramHeaders: headers,
+      asTask: found.entry?.asTask === true,
+    }),
+  ).then(
     (reply) => {
-      measure(errorType(reply.outcome));
+      measure(errorType(reply.outcome), bridged(reply.outcome));
       return whenOver(abortable(reply, call), () => options.deadlines.end(deadline));
     },
     (error: unknown) => {
       options.deadlines.end(deadline);
-      measure(String(asRpcError(error).code));
+      measure(String(asRpcError(error).code), 'error');
       throw error;
     },
   );
 }
+
+const bridged = (outcome: Outcome): BridgeOutcome => {
+  switch (outcome.kind) {
+    case 'ok':
+      return 'ok';
+    case 'asks':
+      return 'input_required';
+    case 'error':
+      return outcome.error === 'tool_error' ? 'tool_error' : 'error';
+    default:
+      throw outcome satisfies never;
+  }
+};

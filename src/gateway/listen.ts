@@ -2,7 +2,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Reply } from '../protocol/call.ts';
-import { code, own, RpcError } from '../protocol/errors.ts';
+import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
 import { isObject, jsonOf } from '../protocol/json.ts';
 import { idOf, metaKey, paramOf } from '../protocol/message.ts';
 import { canWatch } from '../upstream/resource-watch.ts';
@@ -58,6 +58,7 @@ function urisOf(filter: Filter): readonly string[] {
     throw new RpcError(
       own.overLimit,
       `One listen may watch ${urisMax} resources; this one asks for ${uris.length}`,
+      { limit: 'listenUris' },
     );
   return [...new Set(uris as string[])];
 }
@@ -76,15 +77,15 @@ export class Listeners {
 
   /** Resolves when the gateway ends the stream, rejects when the client does. */
   async listen(call: Call): Promise<Reply> {
-    const { metrics, streamsMax } = this.#options;
+    const { streamsMax } = this.#options;
     const filter = filterOf(call);
     const uris = urisOf(filter);
     if (this.#isStopping) throw stoppingError();
     if (this.#open.size + this.#opening >= streamsMax) {
-      metrics.limitHit('listenStreams');
       throw new RpcError(
         own.overLimit,
         `This gateway has ${streamsMax} open listen streams already (limits.listenStreams)`,
+        { limit: 'listenStreams' },
       );
     }
     this.#opening++;
@@ -183,7 +184,9 @@ export class Listeners {
     try {
       await upstream.resources.add(resolved.localKey);
       return { uri, upstream, localUri: resolved.localKey };
-    } catch {
+    } catch (error) {
+      const { limit } = asRpcError(error);
+      if (limit !== undefined) this.#options.metrics.limitHit(limit);
       return undefined;
     }
   }

@@ -9,12 +9,14 @@ import { metaKey, paramOf } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import type { Identity } from '../upstream/dialect.ts';
 import { resultReply } from './answers.ts';
+import { waited } from './waited.ts';
 
 export interface ListingOptions {
   readonly catalog: Catalog;
   readonly cursors: Seal;
   readonly pageSize: number;
   readonly identity: Identity;
+  readonly nowMs: () => number;
 }
 
 /** Where the upstreams that are missing or stale are told of. */
@@ -51,8 +53,8 @@ function startOf(call: Call, kind: ListKind, listing: Listing, cursors: Seal): n
 
 /** One page of a merged list. */
 export async function listReply(call: Call, kind: ListKind, options: ListingOptions): Promise<Reply> {
-  const { catalog, cursors, pageSize, identity } = options;
-  const listing = await catalog.list(kind);
+  const { catalog, cursors, pageSize, identity, nowMs } = options;
+  const listing = await waited(call, nowMs, catalog.list(kind));
   const { entries } = listing.merged;
   const start = startOf(call, kind, listing, cursors);
   const last = entries[start + pageSize - 1];

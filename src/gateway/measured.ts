@@ -3,7 +3,7 @@ import type { Metrics, Operation } from '../observe/metrics.ts';
 import type { Call, Outcome, Reply } from '../protocol/call.ts';
 import { asRpcError, errorMessage, own } from '../protocol/errors.ts';
 import { idOf } from '../protocol/message.ts';
-import { isTooBig } from '../upstream/failure.ts';
+import { failureOf, reasonOf } from '../upstream/failure.ts';
 import type { CallLog } from './call-log.ts';
 import { errorType, type Layer } from './layers.ts';
 import { counted } from './long-reply.ts';
@@ -49,11 +49,18 @@ function replied(call: Call, reply: Reply, startMs: number, options: MeasuredOpt
   }
   const over = (more: number, cause: Error | undefined): void => {
     metrics.operationBytes(operation, call.request.bytes.length, bytes + more);
-    if (isTooBig(cause)) metrics.limitHit('result');
-    const end = cause === undefined ? outcome : failure(asRpcError(cause).code);
+    const end = cause === undefined ? outcome : brokenOff(call, cause, metrics);
     log?.(call, end, nowMs() - startMs, bytes + more, cause);
   };
   return { ...reply, rest: counted(rest, over) };
+}
+
+/** A reply that broke in its rest: its upstream's failure, if it was not the client's. */
+function brokenOff({ upstream = '' }: Call, cause: Error, metrics: Metrics): Outcome {
+  const reason = reasonOf(cause);
+  if (reason !== undefined) metrics.upstreamError(upstream, reason);
+  if (reason === 'too-big') metrics.limitHit('result');
+  return failure(asRpcError(failureOf(cause, upstream)).code);
 }
 
 function failed(call: Call, error: unknown, startMs: number, options: MeasuredOptions): void {
@@ -74,12 +81,5 @@ function ended(call: Call, outcome: Outcome, ms: number, metrics: Metrics): Oper
   const method = call.alias ?? call.request.method;
   metrics.requestEnded();
   if (method !== listen) metrics.overhead(method, (ms - call.upstreamMs) / 1000);
-  return metrics.serverOperation(
-    method,
-    known?.tool,
-    known?.prompt,
-    errorType(outcome),
-    version,
-    ms / 1000,
-  );
+  return metrics.serverOperation(method, known?.tool, known?.prompt, errorType(outcome), version, ms / 1000);
 }

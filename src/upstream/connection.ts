@@ -17,6 +17,7 @@ import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
 import { SessionLost } from './session-lost.ts';
 import { RequestIds, SlotTable } from './slots.ts';
+import { runAsTask } from './task-run.ts';
 import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
 
 /** What `server/discover` or `initialize` told. */
@@ -55,6 +56,7 @@ export interface ConnectionOptions {
 const cancelledMs = 60_000;
 const cancelledMax = 1_000;
 const levelTimeoutMs = 10_000;
+const cancelTaskMs = 10_000;
 
 /** A server without a GET stream says so with a 4xx (2025-11-25: 405). */
 const isRefusal = (cause: Error | undefined): boolean =>
@@ -134,7 +136,9 @@ export class Connection {
     }
     const state = textOf(call.request.bytes, paramOf(call.request, 'requestState'));
     if (state !== undefined) return this.#resume(state, call);
-    return this.#levelled(call).then(() => this.#sendLegacy(call, target));
+    const level = this.#levelWanted(call);
+    if (level === undefined) return this.#sendLegacy(call, target);
+    return this.#setLevel(level).then(() => this.#sendLegacy(call, target));
   }
 
   /** Sends a request of the gateway's own and waits at most `timeoutMs`; a session that the server forgot is opened again first. */
@@ -197,11 +201,24 @@ export class Connection {
   }
 
   #sendOnce(call: Call, target: Target): Promise<Reply> {
+    const body = (id: number): Buffer => this.#dialect.body(call, id, target);
+    if (target.asTask !== true) return this.#exchange(call, call.request.method, body, target);
+    return runAsTask(call, body, {
+      upstream: this.#options.upstream,
+      scan: this.#options.scan,
+      exchange: (method, bodyOf) => this.#exchange(call, method, bodyOf, target),
+      own: (id, method, params) => this.#dialect.own(id, method, params),
+      cancelTask: (taskId) => {
+        this.ask('tasks/cancel', { taskId }, cancelTaskMs).catch(() => undefined);
+      },
+    });
+  }
+
+  #exchange(call: Call, method: string, bodyOf: (id: number) => Buffer, target: Target): Promise<Reply> {
     // Given up while it waited for its turn: nothing is sent, so that there is nothing to cancel either.
     if (call.signal.cause !== undefined) return Promise.reject(call.signal.cause);
     const id = this.#takeId();
-    const { method } = call.request;
-    const spliced = this.#dialect.body(call, id, target);
+    const spliced = bodyOf(id);
     // A line ends at a line end, so what stood between two of them would be a message of its own to a child.
     const body = this.channel.transport === 'stdio' ? onOneLine(spliced) : spliced;
     const headers = this.#dialect.headers(method, target);
@@ -230,12 +247,16 @@ export class Connection {
   }
 
   /** The level of a session is the most verbose that any call asked for; what each call gets is filtered. */
-  async #levelled(call: Call): Promise<void> {
+  #levelWanted(call: Call): string | undefined {
     const wanted = textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
     const at = wanted === undefined ? -1 : logLevels.indexOf(wanted);
-    if (at < 0 || at >= this.#level) return;
+    if (at < 0 || at >= this.#level) return undefined;
     this.#level = at;
-    await this.ask('logging/setLevel', { level: wanted }, levelTimeoutMs).catch(() => undefined);
+    return wanted;
+  }
+
+  async #setLevel(level: string): Promise<void> {
+    await this.ask('logging/setLevel', { level }, levelTimeoutMs).catch(() => undefined);
   }
 
   #askOnce(method: string, params: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<Asked> {
@@ -314,7 +335,9 @@ export class Connection {
   #takeId(): number {
     const id = this.#ids.take();
     if (id === undefined)
-      throw new RpcError(own.overLimit, `server \`${this.#options.upstream}\` has too many requests open`);
+      throw new RpcError(own.overLimit, `server \`${this.#options.upstream}\` has too many requests open`, {
+        limit: 'upstreamCalls',
+      });
     return id;
   }
 

@@ -36,10 +36,6 @@ export function failureOf(error: Error, upstream: string): Error {
   }
 }
 
-/** Whether an answer was cut off for being longer than `limits.result`. */
-export const isTooBig = (error: Error | undefined): boolean =>
-  error instanceof ChannelError && error.reason === 'too-big';
-
 /** The reason label of the error counter; undefined where the upstream is not to blame. */
 export function reasonOf(error: Error): string | undefined {
   if (error instanceof ChannelError) return error.reason === 'closed' ? undefined : error.reason;

@@ -236,6 +236,7 @@ export class HttpSseChannel implements Channel {
     return new RpcError(
       own.overLimit,
       `server \`${name}\` has ${limits.exchangesMax} calls open, and may have no more`,
+      { limit: 'upstreamCalls' },
     );
   }
 

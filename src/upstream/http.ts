@@ -262,7 +262,7 @@ export class HttpChannel implements Channel {
     if (this.#closing !== undefined) return closedError(false);
     if (count < countMax) return undefined;
     const message = `server \`${this.#options.name}\` has ${count} ${what} open, and may have no more`;
-    return new RpcError(own.overLimit, message);
+    return new RpcError(own.overLimit, message, what === 'calls' ? { limit: 'upstreamCalls' } : {});
   }
 }
 

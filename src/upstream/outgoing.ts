@@ -9,6 +9,8 @@ export interface Target {
   readonly name: string | undefined;
   /** Mcp-Param-* for a modern HTTP upstream, names and values in turn. */
   readonly paramHeaders: readonly string[];
+  /** The tool runs only as a task of 2025-11-25. */
+  readonly asTask?: boolean;
   /** The upstream's own state in place of the sealed one. */
   readonly state?: Edit;
 }

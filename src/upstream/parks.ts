@@ -72,6 +72,7 @@ export class Parks<T extends Parkable> {
       throw new RpcError(
         own.overLimit,
         `server \`${upstream}\` has ${parkedMax} calls that wait for answers already`,
+        { limit: 'parkedCalls' },
       );
     const key = random();
     const timer = setTimeout(() => {

@@ -7,6 +7,8 @@ export interface ResourceWatchOptions {
   readonly timeoutMs: number;
   readonly random: () => number;
   readonly now: () => number;
+  /** A stream of changes was opened or has ended. */
+  listening(delta: 1 | -1): void;
   /** The stream was open before, so changes may have been missed. */
   missed(uris: readonly string[]): void;
 }
@@ -39,6 +41,7 @@ export class ResourceWatch {
       throw new RpcError(
         own.overLimit,
         `server \`${this.#options.upstream}\` has ${urisMax} watched resources already`,
+        { limit: 'watchedResources' },
       );
     this.#counts.set(uri, count + 1);
     if (count > 0 || this.#connection === undefined) return;
@@ -97,7 +100,7 @@ export class ResourceWatch {
       before?.();
       return Promise.resolve();
     }
-    const { random, now, timeoutMs, upstream, missed } = this.#options;
+    const { random, now, timeoutMs, upstream, missed, listening } = this.#options;
     return new Promise((resolve, reject) => {
       let again = false;
       const timer = setTimeout(() => {
@@ -122,6 +125,7 @@ export class ResourceWatch {
             clearTimeout(timer);
             reject(new RpcError(own.upstreamBroken, `server \`${upstream}\` ended a listen`));
           },
+          count: listening,
           random,
           now,
         },

@@ -14,8 +14,18 @@ import { newMarker } from './process-tree.ts';
 import { SlotTable } from './slots.ts';
 import { StderrTail } from './stderr-tail.ts';
 
-/** Why something went nowhere: no JSON-RPC, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
-export type Dropped = 'noise' | 'stray' | 'too-long' | 'unsent';
+/** Why something went nowhere: no JSON-RPC, JSON that is nested too deep, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
+export type Dropped = 'noise' | 'too-deep' | 'stray' | 'too-long' | 'unsent';
+
+/** How a child that had been started went away: by itself, killed, or it let go of its pipes. */
+export class ChildEnded extends ChannelError {
+  readonly how: 'exit' | 'signal' | 'pipe';
+
+  constructor(message: string, { signal, error }: ChildExit) {
+    super('lost', message, { sent: true, cause: error });
+    this.how = error !== undefined ? 'pipe' : signal === null ? 'exit' : 'signal';
+  }
+}
 
 export interface StdioOptions {
   readonly target: ChildTarget;
@@ -105,14 +115,15 @@ export class StdioChannel implements Channel {
     const { name, limits } = this.#options;
     if (this.#cause !== undefined) return unsent(this.#cause);
     if (this.#open.size + this.#unsent.size < limits.exchangesMax) return undefined;
-    return new RpcError(own.overLimit, `server \`${name}\`: ${limits.exchangesMax} calls are open already`);
+    const why = `${limits.exchangesMax} calls are open already`;
+    return new RpcError(own.overLimit, `server \`${name}\`: ${why}`, { limit: 'upstreamCalls' });
   }
 
   #write(body: Buffer): Error | undefined {
     if (this.#child.write(body, newline)) return undefined;
     const { name, limits } = this.#options;
     const why = `more than ${limits.queueBytesMax} bytes would wait for it to read them`;
-    return new RpcError(own.overLimit, `server \`${name}\`: ${why}`);
+    return new RpcError(own.overLimit, `server \`${name}\`: ${why}`, { limit: 'childQueue' });
   }
 
   #line(line: Buffer): void {
@@ -124,7 +135,7 @@ export class StdioChannel implements Channel {
         events.message(line);
         return;
       case 'noise':
-        onNoise('noise', line);
+        onNoise(routed.limit === 'nesting' ? 'too-deep' : 'noise', line);
         return;
       case 'response': {
         const exchange = this.#take(routed.id);
@@ -159,7 +170,7 @@ export class StdioChannel implements Channel {
             sent: false,
             cause: exit.error,
           })
-        : new ChannelError('lost', `${server} ${howItWent(exit)}${words}`, { sent: true, cause: exit.error });
+        : new ChildEnded(`${server} ${howItWent(exit)}${words}`, exit);
     if (this.#end(cause)) events.closed(cause);
   }
 

@@ -37,6 +37,8 @@ export interface UpstreamEvents {
   /** The stream of changes is open only now, so one may have been missed. */
   mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   failed(upstream: Upstream, reason: string): void;
+  /** A stream on which it tells of changes was opened or has ended. */
+  listening(upstream: Upstream, delta: 1 | -1): void;
   /** Something that came from it, or was meant for it, went nowhere. */
   dropped(upstream: string, kind: string): void;
 }
@@ -92,6 +94,7 @@ export class Upstream {
       timeoutMs: options.startTimeoutMs,
       random: options.random,
       now: options.now,
+      listening: (delta) => options.events.listening(this, delta),
       missed: (uris) => {
         for (const uri of uris) options.events.resourceUpdated(this, uri);
       },
@@ -309,6 +312,7 @@ export class Upstream {
       ended: () => {
         this.#watching = false;
       },
+      count: (delta) => this.#options.events.listening(this, delta),
       random: this.#options.random,
       now: this.#options.now,
     });

@@ -6,6 +6,8 @@ export interface WatchEvents {
   /** The stream is open; again, if it was open before. */
   open(): void;
   ended(): void;
+  /** A stream was opened, or has ended or was closed. */
+  readonly count?: (delta: 1 | -1) => void;
   readonly random: () => number;
   readonly now: () => number;
 }
@@ -30,15 +32,22 @@ export function keepWatching(stream: WatchStream, events: WatchEvents): () => vo
   let close: (() => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
+  let isOpen = false;
+  const count = (open: boolean): void => {
+    if (isOpen !== open) events.count?.(open ? 1 : -1);
+    isOpen = open;
+  };
   const openOne = (): void => {
     let openedAtMs = Number.POSITIVE_INFINITY;
     close = stream({
       opened: () => {
         openedAtMs = events.now();
+        count(true);
         events.open();
       },
       ended: (end) => {
         close = undefined;
+        count(false);
         if (stopped) return;
         events.ended();
         if (events.now() - openedAtMs >= stableMs) backoff.reset();
@@ -51,5 +60,6 @@ export function keepWatching(stream: WatchStream, events: WatchEvents): () => vo
     stopped = true;
     clearTimeout(timer);
     close?.();
+    count(false);
   };
 }

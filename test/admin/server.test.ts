@@ -56,11 +56,11 @@ describe('the admin listener', () => {
   afterAll(() => admin.close());
 
   test('serves metrics as Prometheus reads them', async () => {
-    metrics.limitHit('x');
+    metrics.limitHit('body');
     const { status, headers, text } = await ask(`${admin.url}/metrics`);
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(parseExposition(text).value('mcpyard_limits_hit_total', { limit: 'x' })).toBe(1);
+    expect(parseExposition(text).value('mcpyard_limits_hit_total', { limit: 'body' })).toBe(1);
   });
 
   test('serves health and readiness, which is 503 when it stops', async () => {

@@ -9,6 +9,7 @@ const entry = (upstream: string, publicKey: string, localKey = publicKey): Entry
   publicKey,
   bytes: Buffer.from(`{"name":"${publicKey}","from":"${upstream}"}`),
   paramHeaders: [],
+  asTask: false,
   output: 'undeclared',
 });
 const shelf = (...entries: readonly Entry[]): Shelf => ({

@@ -22,7 +22,13 @@ function shelf(items: readonly string[], over: Over = {}): Shelf {
   } = over;
   return shelfOf(
     kind,
-    { items: items.map((item) => Buffer.from(item)), ttlMs: undefined, scope: undefined, cut },
+    {
+      items: items.map((item) => Buffer.from(item)),
+      ttlMs: undefined,
+      scope: undefined,
+      cut,
+      limit: undefined,
+    },
     {
       server: { name: 'up', prefix, tools: { deny: [], rename: {}, ...tools } },
       nameLengthMax: 50,

@@ -49,6 +49,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
   const destination = { write: (line: string): number => lines.push(line) };
   const log = createLog({ level: 'debug', secrets, pretty: false, destination });
   const random = (): string => randomBytes(9).toString('base64url');
+  const nowMs = (): number => performance.now();
   const scan = { strict: true, depthMax: 64 };
   const silenceMs = options.silenceMs ?? 15_000;
   const shared = {
@@ -61,7 +62,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     bufferBytesMax: options.bufferBytesMax ?? 1024 * 1024,
   };
   const seal = createSeal(Buffer.alloc(32), 'session', randomBytes);
-  const sessions = new Sessions({ seal, now: Date.now, random, liveMax: 10 });
+  const sessions = new Sessions({ seal, now: Date.now, random, liveMax: 10, metrics });
   const changes = new Changes();
   const downstream = await startDownstream({
     address: { host: '127.0.0.1', port: options.port ?? 0 },
@@ -72,6 +73,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     bodyBytesMax: options.bodyBytesMax ?? 8 * 1024 * 1024,
     edges: {
       scan,
+      nowMs,
       modern: { ...shared, supported: ['2026-07-28'] },
       legacy: new LegacyEdge({
         ...shared,
@@ -80,6 +82,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
         eventBytesMax: 1024 * 1024,
         replica: 'here',
         random,
+        nowMs,
       }),
     },
     metrics,

@@ -149,19 +149,19 @@ describe('silence', () => {
   test('is counted from the last thing that was sent', async () => {
     const { url } = await listen(
       async (one) => {
-        for (let i = 0; i < 6; i++) {
-          await sleep(40);
+        for (let i = 0; i < 10; i++) {
+          await sleep(80);
           one.notify(notice());
         }
         return replyTo(one);
       },
-      { silenceMs: 150 },
+      { silenceMs: 600 },
     );
     expect((await call(url, 'tools/list')).raw.toString()).not.toMatch(/^:/m);
   });
 
   test('of less than that stays JSON', async () => {
-    const { url } = await listen((one) => sleep(50).then(() => replyTo(one)), { silenceMs: 300 });
+    const { url } = await listen((one) => sleep(50).then(() => replyTo(one)), { silenceMs: 2_000 });
     expect((await call(url, 'tools/list')).headers['content-type']).toBe('application/json');
   });
 });

@@ -250,7 +250,7 @@ describe('a client that reads slowly', () => {
     await sleep(200);
     const startMs = performance.now();
     expect((await callTool(gateway.url, 'up__x')).response?.result).toBeDefined();
-    expect(performance.now() - startMs).toBeLessThan(300);
+    expect(performance.now() - startMs).toBeLessThan(2_000);
     response.destroy();
   });
 });
@@ -288,15 +288,15 @@ describe('a long answer on its way', () => {
   });
 
   test('has its time anew with each piece', async () => {
-    const { answer } = trickling({ pieces: 6, everyMs: 100 });
-    const { gateway } = await behind(answer, { server: { timeout: '300ms', maxTimeout: '10s' } });
+    const { answer } = trickling({ pieces: 12, everyMs: 100 });
+    const { gateway } = await behind(answer, { server: { timeout: '800ms', maxTimeout: '20s' } });
     const { raw } = await callTool(gateway.url, 'up__x');
-    expect(raw.toString().endsWith(`${'more '.repeat(6)}"}}`)).toBe(true);
+    expect(raw.toString().endsWith(`${'more '.repeat(12)}"}}`)).toBe(true);
   });
 
   test('has no more than its longest time, whatever comes', async () => {
     const { answer } = trickling({ pieces: 100, everyMs: 50 });
-    const { gateway } = await behind(answer, { server: { timeout: '300ms', maxTimeout: '500ms' } });
+    const { gateway } = await behind(answer, { server: { timeout: '400ms', maxTimeout: '500ms' } });
     const startMs = performance.now();
     expect(await endOf(callTool(gateway.url, 'up__x'))).toBe('broken');
     expect(performance.now() - startMs).toBeLessThan(2_000);

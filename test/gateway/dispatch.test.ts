@@ -258,7 +258,7 @@ describe('discovery', () => {
     endings.push(() => gateway.stop());
     const startMs = performance.now();
     expect(String((await discover(gateway))['instructions'])).toContain('Late.');
-    expect(performance.now() - startMs).toBeLessThan(1_900);
+    expect(performance.now() - startMs).toBeLessThan(6_000);
   });
 });
 
@@ -286,19 +286,19 @@ describe('a call that takes too long', () => {
 
   test('has its time anew with each progress', async () => {
     const { gateway } = await slow(
-      { timeout: '250ms', maxTimeout: '10s' },
-      `for (let i = 1; i <= 5; i++) { await sleep(120); ${progress} } reply({ content: [{ type: 'text', text: 'done' }] });`,
+      { timeout: '800ms', maxTimeout: '20s' },
+      `for (let i = 1; i <= 8; i++) { await sleep(150); ${progress} } reply({ content: [{ type: 'text', text: 'done' }] });`,
     );
     expect(textOf(await callTool(gateway.url, 'up__x', {}, { meta }))).toBe('done');
   });
 
   test('has no more than its longest time, whatever progress it reports', async () => {
     const { gateway } = await slow(
-      { timeout: '250ms', maxTimeout: '500ms' },
+      { timeout: '500ms', maxTimeout: '700ms' },
       `for (let i = 1; i <= 20; i++) { await sleep(60); ${progress} } reply({ content: [] });`,
     );
     const { response, notifications } = await callTool(gateway.url, 'up__x', {}, { meta });
-    expect(response?.error?.message).toMatch(/500 ms \(servers\.up\.maxTimeout\)/);
+    expect(response?.error?.message).toMatch(/700 ms \(servers\.up\.maxTimeout\)/);
     expect(notifications.length).toBeGreaterThan(3);
   });
 });

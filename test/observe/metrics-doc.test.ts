@@ -33,7 +33,7 @@ async function everything(): Promise<Exposition> {
   metrics.childRestarted('u', 'exit');
   metrics.childUp('u', true);
   metrics.stderrBytes('u', 1);
-  metrics.limitHit('l');
+  metrics.limitHit('body');
   metrics.authFailure('missing');
   metrics.passthrough('u', '200');
   metrics.notification('progress', 'sent');

@@ -283,22 +283,22 @@ describe('over stdio', () => {
     const { server, methods } = child(`
       on['server/discover'] = () => {};
       on.initialize = ({ reply }) => reply(initialized);`);
-    expect(await eraOf({ ...server, startTimeout: '1500ms' })).toBe('legacy 2025-11-25');
+    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('legacy 2025-11-25');
     expect(methods().slice(0, 2)).toEqual(['server/discover', 'initialize']);
   });
 
   test('a modern child that starts slowly is modern still', async () => {
     const { server } = child(`
-      on['server/discover'] = async ({ reply }) => { await sleep(900); reply(discovered); };
+      on['server/discover'] = async ({ reply }) => { await sleep(1400); reply(discovered); };
       on.initialize = async ({ fail }) => { await sleep(300); fail(-32601, 'Method not found'); };`);
-    expect(await eraOf({ ...server, startTimeout: '1800ms' })).toBe('modern 2026-07-28');
+    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('modern 2026-07-28');
   });
 
   test('a child of both eras that starts slowly stays in the era that it settled on', async () => {
     const { server } = child(`
-      on['server/discover'] = async ({ reply }) => { await sleep(900); reply(discovered); };
+      on['server/discover'] = async ({ reply }) => { await sleep(1400); reply(discovered); };
       on.initialize = async ({ reply }) => { await sleep(300); reply(initialized); };`);
-    expect(await eraOf({ ...server, startTimeout: '1800ms' })).toBe('legacy 2025-11-25');
+    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('legacy 2025-11-25');
   });
 
   test('a child that never answers anything is down when its time is over', async () => {

@@ -42,6 +42,7 @@ export function openOne(server: object, more: object = {}): Opened {
       resourceUpdated: (_, uri) => told.push(`updated ${uri}`),
       mayHaveChanged: (_, kinds) => told.push(`may have changed ${names(kinds)}`),
       failed: (_, reason) => told.push(`failed ${reason}`),
+      listening: () => undefined,
       dropped: (_, kind) => told.push(`dropped ${kind}`),
     },
     stderr: () => undefined,

@@ -1,0 +1,117 @@
+/** The edge towards clients of 2024-11-05: a stream that carries all that they are told, and POSTs for what they say ("HTTP with SSE"). */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Changes } from '../gateway/changes.ts';
+import type { Caller } from '../protocol/call.ts';
+import { errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { scanInbound } from '../protocol/message.ts';
+import { ChannelSession } from './channel-session.ts';
+import { EventStream } from './event-stream.ts';
+import { answer, refuse } from './refuse.ts';
+import type { Sessions } from './session.ts';
+import type { MessagesContext } from './session-messages.ts';
+
+export interface SseEdgeOptions extends MessagesContext {
+  readonly sessions: Sessions;
+  readonly changes: Changes;
+  readonly silenceMs: number;
+  readonly bufferBytesMax: number;
+  /** The longest answer. */
+  readonly answerBytesMax: number;
+  readonly streamsMax: number;
+}
+
+/** Where such clients begin, and where they are told to send to. */
+export const ssePath = '/sse';
+export const messagesPath = '/messages';
+
+interface Client {
+  readonly caller: Caller;
+  readonly stream: EventStream;
+  readonly session: ChannelSession;
+}
+
+/** The client of a request to `/messages`. */
+export type SseClient = Pick<Client, 'session'>;
+
+export class SseEdge {
+  readonly #options: SseEdgeOptions;
+  /** By the id that each was told. */
+  readonly #clients = new Map<string, Client>();
+
+  constructor(options: SseEdgeOptions) {
+    this.#options = options;
+  }
+
+  /** Opens a client's stream, which begins with where its messages go. */
+  open(res: ServerResponse, caller: Caller): void {
+    const { streamsMax, metrics, replica, random } = this.#options;
+    if (this.#clients.size >= streamsMax) {
+      metrics.limitHit('listenStreams');
+      const busy = new RpcError(
+        own.overLimit,
+        `${streamsMax} streams are open already (limits.listenStreams)`,
+      );
+      answer(res, 503, errorMessage(undefined, busy));
+      return;
+    }
+    const id = `${replica}.${random()}`;
+    const client = this.#client(id, caller);
+    this.#clients.set(id, client);
+    client.stream.open(res);
+    res.write(`event: endpoint\ndata: ${messagesPath}?sessionId=${id}\n\n`);
+  }
+
+  /** Whose messages these are; undefined after it was answered that they are nobody's. */
+  clientOf(req: IncomingMessage, res: ServerResponse, caller: Caller): SseClient | undefined {
+    const url = req.url ?? '';
+    const id = new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('sessionId') ?? '';
+    const client = this.#clients.get(id);
+    if (client !== undefined && client.caller.name === caller.name) return client;
+    refuse(res, 404, `This session is unknown or has ended: open ${ssePath} again`);
+    return undefined;
+  }
+
+  /** Takes one message, whose answer comes on the stream. */
+  receive({ session }: SseClient, res: ServerResponse, body: Buffer): void {
+    const inbound = scanInbound(body, this.#options.scan);
+    if (inbound.kind === 'invalid') {
+      const { limit } = inbound.error;
+      if (limit !== undefined) this.#options.metrics.limitHit(limit);
+      answer(res, 400, errorMessage(inbound.id, inbound.error));
+      return;
+    }
+    res.writeHead(202, ['Content-Type', 'text/plain', 'Content-Length', '8']);
+    res.end('Accepted');
+    session.receive(inbound, body);
+  }
+
+  /** Ends all streams. */
+  stop(): void {
+    for (const { stream } of [...this.#clients.values()]) stream.close();
+  }
+
+  #client(id: string, caller: Caller): Client {
+    const { silenceMs, bufferBytesMax, metrics } = this.#options;
+    const stream = new EventStream({
+      id,
+      primed: false,
+      // Nothing of this transport can be resumed.
+      keptEventsMax: 0,
+      keptBytesMax: 0,
+      resumeMs: 0,
+      bufferBytesMax,
+      keepAliveMs: silenceMs,
+      over: () => {
+        this.#clients.delete(id);
+        session.close();
+      },
+      slow: () => metrics.limitHit('sseBuffer'),
+    });
+    const session = new ChannelSession({
+      ...this.#options,
+      caller,
+      write: (message) => stream.send(message),
+    });
+    return { caller, stream, session };
+  }
+}
