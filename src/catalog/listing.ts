@@ -13,7 +13,7 @@ export interface Member {
 }
 
 /** Why the part of an upstream is not as it should be. */
-export interface Gap {
+interface Gap {
   readonly state: 'missing' | 'stale';
   readonly reason: string;
 }

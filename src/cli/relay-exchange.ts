@@ -1,5 +1,7 @@
 /** One HTTP request of a relay, and the messages that come back for it. */
+
 import { SseDecoder } from '../protocol/sse.ts';
+import { isMessage } from './relay-answer.ts';
 
 export interface ExchangeRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -38,12 +40,15 @@ async function wholeBody(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks, bytes);
 }
 
-/** Rejects where no answer began; what breaks afterwards is told in the result. `tell` gets each message of a success. */
+/** Rejects where no answer began; what breaks afterwards is told in the result. `tell` gets each message of a success, and nothing that is none. */
 export async function exchange(
   url: string,
   request: ExchangeRequest,
-  tell: (message: Buffer) => void,
+  take: (message: Buffer) => void,
 ): Promise<Received> {
+  const tell = (message: Buffer): void => {
+    if (isMessage(message)) take(message);
+  };
   const { method, headers, body, signal } = request;
   const response = await fetch(url, { method, headers, signal, ...(body === undefined ? {} : { body }) });
   const content = (response.body ?? []) as AsyncIterable<Uint8Array>;
@@ -54,7 +59,7 @@ export async function exchange(
     if (response.ok && isStream) return { ...received, ...none, ...(await readEvents(content, tell)) };
     const whole = await wholeBody(content);
     if (!response.ok) return { ...received, ...none, refusal: whole };
-    if (whole.length > 0) tell(whole);
+    tell(whole);
     return { ...received, ...none };
   } catch (error) {
     return { ...received, ...none, broken: error as Error };

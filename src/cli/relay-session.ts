@@ -12,6 +12,7 @@ export interface RelaySessionOptions {
   tell(message: Buffer): void;
 }
 
+const rememberedMax = 500;
 const resumesMax = 10;
 const pauseMs = 1_000;
 const pauseMsMax = 30_000;
@@ -43,6 +44,8 @@ export class RelaySession {
   readonly #options: RelaySessionOptions;
   /** What the client began with, so that a session that was forgotten can be begun again. */
   #beginning: Buffer | undefined;
+  /** What it said since that holds for the whole session. */
+  readonly #said = new Map<string, Buffer>();
   #id: string | undefined;
   #version: string | undefined;
   #recovering: Promise<void> | undefined;
@@ -82,6 +85,12 @@ export class RelaySession {
       received = await this.#exchange({ method: 'GET' }, headers, tell);
     }
     return received;
+  }
+
+  /** Keeps what a new session has to be told again, or forgets it. */
+  remember(key: string, body: Buffer | undefined): void {
+    if (body === undefined) this.#said.delete(key);
+    else if (this.#said.has(key) || this.#said.size < rememberedMax) this.#said.set(key, body);
   }
 
   /** Keeps the stream open on which the gateway says what belongs to no request. */
@@ -140,7 +149,8 @@ export class RelaySession {
 
   async #beginAgain(beginning: Buffer): Promise<void> {
     await this.begin(beginning, () => undefined);
-    await this.#exchange({ method: 'POST', body: initialized }, this.#headers(), () => undefined);
+    const said = [initialized, ...this.#said.values()];
+    for (const body of said) await this.#exchange({ method: 'POST', body }, this.#headers(), () => undefined);
     this.listen();
   }
 

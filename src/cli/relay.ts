@@ -1,18 +1,15 @@
 /** Relays one client on stdin and stdout to a gateway that runs elsewhere, in whichever era each message is of. */
 import type { Readable, Writable } from 'node:stream';
 import type { Log } from '../observe/log.ts';
-import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
-import { bodyVersion, eraOf } from '../protocol/era.ts';
-import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
-import { encodeHeader } from '../protocol/headers.ts';
+import { scanUpstream } from '../protocol/answer.ts';
+import { eraOf } from '../protocol/era.ts';
+import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { textOf } from '../protocol/json.ts';
 import { LineSplitter, trimmed } from '../protocol/lines.ts';
 import { type InboundMessage, idOf, paramOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
-import { methodOf } from '../protocol/methods.ts';
 import { onOneLine } from '../protocol/splice.ts';
-import { isRecord, type Json } from './post.ts';
-import { exchange, type Received } from './relay-exchange.ts';
-import { RelayParams } from './relay-params.ts';
+import { failureOf, isResponse, lost, refusalMessage, scan } from './relay-answer.ts';
+import { RelayModern } from './relay-modern.ts';
 import { RelaySession } from './relay-session.ts';
 
 export interface RelayOptions {
@@ -28,10 +25,7 @@ const lineBytesMax = 64 * 1024 * 1024;
 const requestsMax = 1_000;
 /** Unsent bytes beyond which nothing more is read. */
 const bufferBytesMax = 4 * 1024 * 1024;
-const scan = { strict: true, depthMax: 1_000 };
-const answerScan = { strict: false, depthMax: 1_000 };
 const newline = Buffer.from('\n');
-const headerText = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /** What a request waits for. */
 interface Open {
@@ -43,9 +37,8 @@ export class Relay {
   /** Resolves when the client has closed its end of either stream. */
   readonly ended: Promise<void>;
   readonly #options: RelayOptions;
-  readonly #headers: Readonly<Record<string, string>>;
   readonly #session: RelaySession;
-  readonly #params = new RelayParams();
+  readonly #modern: RelayModern;
   readonly #closing = new AbortController();
   /** By the id as written; a batch has a key of its own. */
   readonly #open = new Map<string, Open>();
@@ -54,12 +47,15 @@ export class Relay {
   constructor(options: RelayOptions) {
     this.#options = options;
     const { url, key, input, output } = options;
-    this.#headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const headers: Readonly<Record<string, string>> =
+      key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const write = (message: Buffer): void => this.#write(message);
+    this.#modern = new RelayModern({ url, headers, write });
     this.#session = new RelaySession({
       url,
-      headers: this.#headers,
+      headers,
       signal: this.#closing.signal,
-      tell: (message) => this.#write(message),
+      tell: write,
     });
     const lines = new LineSplitter(
       lineBytesMax,
@@ -93,7 +89,7 @@ export class Relay {
   }
 
   #line(line: Buffer): void {
-    const inbound = scanInbound(line, scan);
+    const inbound = scanInbound(line, scan.said);
     switch (inbound.kind) {
       case 'invalid':
         this.#fail(inbound.id, inbound.error);
@@ -108,7 +104,9 @@ export class Relay {
         void this.#post(line);
         return;
       case 'batch':
-        void this.#track('[]', 'legacy', undefined, () => this.#postAwaited(line, undefined));
+        void this.#track('[]', 'legacy', undefined, ({ isOpen }) =>
+          this.#postAwaited(line, undefined, isOpen),
+        );
         return;
       default:
         throw inbound satisfies never;
@@ -120,9 +118,10 @@ export class Relay {
     const id = idOf(request);
     const key = id.toString('utf8');
     const era = eraOf({ bytes, method, meta, versionHeader: undefined });
-    void this.#track(key, era, id, (signal) => {
-      if (era === 'modern') return this.#modern(request, signal);
-      return method === 'initialize' ? this.#begin(line, id) : this.#postAwaited(line, id);
+    void this.#track(key, era, id, ({ signal, isOpen }) => {
+      if (era === 'modern') return this.#modern.send(request, signal);
+      this.#remember(request, line);
+      return method === 'initialize' ? this.#begin(line, id) : this.#postAwaited(line, id, isOpen);
     });
   }
 
@@ -149,7 +148,7 @@ export class Relay {
     key: string,
     era: Open['era'],
     id: Buffer | undefined,
-    run: (signal: AbortSignal) => Promise<void>,
+    run: (request: { readonly signal: AbortSignal; isOpen(): boolean }) => Promise<void>,
   ): Promise<void> {
     const isTaken = id !== undefined && this.#open.has(key);
     if (isTaken || this.#open.size >= requestsMax) {
@@ -161,61 +160,31 @@ export class Relay {
     }
     const open = { abort: new AbortController(), era };
     this.#open.set(key, open);
+    const isOpen = (): boolean => this.#open.get(key) === open;
     try {
-      await run(open.abort.signal);
+      await run({ signal: open.abort.signal, isOpen });
     } catch (error) {
-      if (this.#open.get(key) === open) this.#fail(id, this.#failure(error));
+      if (isOpen()) this.#fail(id, failureOf(error, this.#options.log));
     }
-    if (this.#open.get(key) === open) this.#open.delete(key);
+    if (isOpen()) this.#open.delete(key);
     if (this.#open.size === 0) this.#idle?.();
   }
 
-  async #modern(request: RequestMessage, signal: AbortSignal): Promise<void> {
-    const id = idOf(request);
-    const again = await this.#modernOnce(request, signal, true);
-    if (!again) return;
-    await this.#params.learn(request, (method, params) => this.#ask(method, params, signal));
-    await this.#modernOnce(request, signal, false).then((failed) => {
-      if (failed) this.#fail(id, new RpcError(own.upstreamBroken, 'The gateway gave no answer'));
-    });
-  }
-
-  /** True where it is worth a second try with other headers: then nothing was answered. */
-  async #modernOnce(request: RequestMessage, signal: AbortSignal, mayRetry: boolean): Promise<boolean> {
-    const id = idOf(request);
-    const key = id.toString('utf8');
-    let isAnswered = false;
-    let isMismatch = false;
-    const tell = (message: Buffer): void => {
-      if (signal.aborted) return;
-      const scanned = scanUpstream(message, answerScan);
-      isMismatch = mayRetry && scanned.kind === 'error' && scanned.error.code === code.headerMismatch;
-      if (isMismatch) return;
-      isAnswered ||= isResponse(scanned);
-      this.#write(message);
-      if (scanned.kind === 'result' && request.method === 'subscriptions/listen') this.#write(ended(key));
-    };
-    const { url } = this.#options;
-    const headers = { ...this.#headers, ...modernHeaders(request, this.#params.headersOf(request)) };
-    const body = onOneLine(request.bytes);
-    const received = await exchange(url, { method: 'POST', headers, body, signal }, tell);
-    if (received.refusal !== undefined) this.#tellRefusal(received, received.refusal, id, tell);
-    else if (!isAnswered && !isMismatch && !signal.aborted) throw lost(received);
-    return isMismatch;
-  }
-
-  /** A request of the relay's own. */
-  async #ask(method: string, params: Json, signal: AbortSignal): Promise<Json | undefined> {
-    const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'relay', method, params }));
-    const inbound = scanInbound(body, scan);
-    if (inbound.kind !== 'request') return undefined;
-    let result: unknown;
-    const headers = { ...this.#headers, ...modernHeaders(inbound.request, []) };
-    await exchange(this.#options.url, { method: 'POST', headers, body, signal }, (message) => {
-      const parsed: unknown = JSON.parse(message.toString('utf8'));
-      if (isRecord(parsed)) result ??= parsed['result'];
-    });
-    return isRecord(result) ? result : undefined;
+  /** What a session has to be told again when it is begun again. */
+  #remember(request: RequestMessage, line: Buffer): void {
+    const uri = textOf(request.bytes, paramOf(request, 'uri'));
+    switch (request.method) {
+      case 'logging/setLevel':
+        this.#session.remember('level', line);
+        break;
+      case 'resources/subscribe':
+        this.#session.remember(`uri ${uri}`, line);
+        break;
+      case 'resources/unsubscribe':
+        this.#session.remember(`uri ${uri}`, undefined);
+        break;
+      default:
+    }
   }
 
   async #begin(body: Buffer, id: Buffer): Promise<void> {
@@ -225,23 +194,22 @@ export class Relay {
       this.#write(message);
     };
     const received = await this.#session.begin(body, tell);
-    if (received.refusal !== undefined) this.#tellRefusal(received, received.refusal, id, tell);
+    if (received.refusal !== undefined) tell(refusalMessage(received.status, received.refusal, id));
     else if (!isAnswered) throw lost(received);
   }
 
   /** A request of the legacy era, or a batch. */
-  async #postAwaited(body: Buffer, id: Buffer | undefined): Promise<void> {
-    const key = id?.toString('utf8') ?? '[]';
+  async #postAwaited(body: Buffer, id: Buffer | undefined, isOpen: () => boolean): Promise<void> {
     let isAnswered = false;
     const tell = (message: Buffer): void => {
-      const scanned = scanUpstream(message, answerScan);
+      const scanned = scanUpstream(message, scan.told);
       isAnswered ||= isResponse(scanned) || id === undefined;
       // The answer to what was cancelled is for nobody.
-      if (isResponse(scanned) && !this.#open.has(key)) return;
+      if (isResponse(scanned) && !isOpen()) return;
       this.#write(message);
     };
     const received = await this.#session.post(body, () => isAnswered, tell);
-    if (received.refusal !== undefined) this.#tellRefusal(received, received.refusal, id, tell);
+    if (received.refusal !== undefined) tell(refusalMessage(received.status, received.refusal, id));
     else if (!isAnswered && id !== undefined) throw lost(received);
   }
 
@@ -258,37 +226,6 @@ export class Relay {
     } catch (error) {
       this.#options.log.warn({ err: error }, 'A message did not reach the gateway');
     }
-  }
-
-  /** What the gateway said with an error status: its own error where it is about this request, else one that tells the status. */
-  #tellRefusal(
-    { status }: Received,
-    refusal: Buffer,
-    id: Buffer | undefined,
-    tell: (message: Buffer) => void,
-  ): void {
-    const scanned = scanUpstream(refusal, answerScan);
-    if (scanned.kind === 'error' && scanned.id !== undefined) {
-      tell(refusal);
-      return;
-    }
-    const error =
-      scanned.kind === 'error'
-        ? new RpcError(scanned.error.code, scanned.error.message, { data: scanned.error.data })
-        : new RpcError(own.upstreamBroken, `The gateway answered HTTP ${status}`);
-    tell(errorMessage(id, error));
-  }
-
-  #failure(error: unknown): RpcError {
-    if (error instanceof RpcError) return error;
-    if (!(error instanceof TypeError)) {
-      this.#options.log.error({ err: error }, 'a request failed by a fault of the relay');
-      return asRpcError(error);
-    }
-    const why = error.cause instanceof Error ? error.cause.message : error.message;
-    this.#options.log.warn({ err: error }, 'The gateway can not be reached');
-    const message = `The gateway can't be reached (${why}); the call may or may not have run`;
-    return new RpcError(own.upstreamDown, message, { cause: error });
   }
 
   #fail(id: Buffer | undefined, error: RpcError): void {
@@ -308,33 +245,4 @@ export class Relay {
     input.pause();
     output.once('drain', () => input.resume());
   }
-}
-
-const isResponse = ({ kind }: UpstreamMessage): boolean => kind === 'result' || kind === 'error';
-
-/** On stdio the end of a listen is followed by this (2026-07-28, Cancellation). */
-const ended = (id: string): Buffer =>
-  Buffer.from(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}`);
-
-const lost = ({ status, broken }: Received): RpcError => {
-  const why = broken === undefined ? `HTTP ${status}` : broken.message;
-  const message = `The gateway gave no answer (${why}); the call may or may not have run`;
-  return new RpcError(own.upstreamLost, message, { cause: broken });
-};
-
-/** The headers that mirror a request (2026-07-28, "Standard Request Headers"). */
-function modernHeaders(request: RequestMessage, params: readonly string[]): Record<string, string> {
-  const { bytes, method, meta } = request;
-  const version = bodyVersion(bytes, meta) ?? '';
-  const nameParam = methodOf(method)?.nameParam;
-  const name = nameParam === undefined ? undefined : textOf(bytes, paramOf(request, nameParam));
-  const headers: Record<string, string> = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    ...(headerText.test(version) ? { 'mcp-protocol-version': version } : {}),
-    ...(headerText.test(method) ? { 'mcp-method': method } : {}),
-    ...(name === undefined ? {} : { 'mcp-name': encodeHeader(name) }),
-  };
-  for (let at = 0; at < params.length; at += 2) headers[params[at] ?? ''] = params[at + 1] ?? '';
-  return headers;
 }

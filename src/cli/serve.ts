@@ -2,6 +2,7 @@
 import { type App, startApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { createLog, type Log } from '../observe/log.ts';
+import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type Command, type ExitCode, plural, readConfig } from './command.ts';
 
@@ -17,13 +18,14 @@ export function tellConfig(config: Config, log: Log): void {
 }
 
 /** The first signal stops the gateway in order, a second one at once. */
-function untilSignal(app: App, config: Config, log: Log): Promise<ExitCode> {
+function untilSignal(app: App, config: Config, log: Log, notifier: Notifier): Promise<ExitCode> {
   return new Promise((resolve) => {
     let stopping = false;
     const onSignal = (signal: NodeJS.Signals): void => {
       if (stopping) process.exit(1);
       stopping = true;
       log.info({ signal }, `stopping on ${signal}`);
+      notifier.stopping();
       const drainMs = config.drainTimeoutMs ?? (signal === 'SIGINT' ? interruptDrainMs : undefined);
       app.stop(drainMs).then(
         () => {
@@ -63,6 +65,10 @@ export const serve: Command = {
     const { endpoint, admin } = app;
     const servers = plural(config.servers.length, 'server');
     log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
-    return untilSignal(app, config, log);
+    const notifier = createNotifier({ env: terminal.env, log });
+    notifier.ready();
+    const exitCode = await untilSignal(app, config, log, notifier);
+    await notifier.close();
+    return exitCode;
   },
 };

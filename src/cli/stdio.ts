@@ -81,17 +81,17 @@ async function relayTo(url: string, flags: Flags, terminal: Terminal): Promise<E
     terminal.err('Either --config or --url: a gateway that runs has a config of its own\n');
     return 2;
   }
-  const key = terminal.env['MCPYARD_KEY'];
+  const key = flags.key ?? (terminal.env['MCPYARD_KEY'] || undefined);
   const log = logOf('info', new Secrets(key === undefined ? [] : [key]));
   const relay = new Relay({ url, key, input: process.stdin, output: process.stdout, log });
   return untilEnd(relay, log);
 }
 
 export const stdio: Command = {
-  usage: 'stdio [--url URL]',
+  usage: 'stdio [--url URL] [--key KEY]',
   summary:
     'serve one client on stdin and stdout: with the servers of the config, or through the gateway at URL',
-  flags: ['url'],
+  flags: ['url', 'key'],
   wordsMax: 0,
   run: (_args, flags, terminal) => {
     // Whoever reads the log may go first, which is no reason to leave children behind.

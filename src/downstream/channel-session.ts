@@ -46,11 +46,6 @@ export class ChannelSession {
     this.#options = options;
   }
 
-  /** Whether `initialize` was answered. */
-  get hasBegun(): boolean {
-    return this.#begun !== undefined;
-  }
-
   /** Takes one message of the client's. */
   receive(inbound: InboundMessage, body: Buffer): void {
     if (this.#ended) return;

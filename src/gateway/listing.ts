@@ -20,7 +20,7 @@ export interface ListingOptions {
 }
 
 /** Where the upstreams that are missing or stale are told of. */
-export const gapsKey = 'dev.mcpyard/upstreams';
+const gapsKey = 'dev.mcpyard/upstreams';
 
 interface Cursor {
   readonly kind: ListKind;

@@ -1,7 +1,7 @@
 /** The labels that several metrics have, and how many rows and values there may be. */
 import { eras, firstOf, type Label, methods, oneOf, revisions } from './labels.ts';
 
-/** Together with the counters, what a scrape can become at most: some 15 MB. */
+/** Together with the counters, what a scrape can become at most: some 16 MB. */
 export const histogramRowsMax = 2_500;
 export const counterRowsMax = 1_000;
 const nameLabelsMax = 200;
@@ -18,7 +18,7 @@ interface Column {
 const unknownName = new Set(['-32601', '-32602']);
 
 /** Where the rows of operations have `error_type`. */
-export const errorColumn = 3;
+const errorColumn = 3;
 
 export const column = (name: string, label: Label): Column => ({ name, label });
 

@@ -1,8 +1,18 @@
 /** The metrics that only count. */
+import type { Era } from '../protocol/era.ts';
 import { limitNames } from '../protocol/limits.ts';
 import { column, counterRowsMax, eraColumn, reasonColumn, upstreamColumn } from './columns.ts';
 import { add, counter, type Family } from './families.ts';
-import { bridgeOutcomes, eras, firstOf, headers, methods, notificationKinds, oneOf } from './labels.ts';
+import {
+  type BridgeOutcome,
+  bridgeOutcomes,
+  firstOf,
+  headers,
+  methods,
+  notificationKinds,
+  oneOf,
+} from './labels.ts';
+import type { Row } from './rows.ts';
 
 const statusLabelsMax = 64;
 
@@ -85,10 +95,27 @@ function bridgeFamilies(
     'Answers in which an upstream asks the caller something.',
     [eraColumn('client_era'), eraColumn('upstream_era')],
   );
-  for (const clientEra of eras)
-    for (const upstreamEra of eras) {
-      for (const outcome of bridgeOutcomes) bridge.rows.find(clientEra, upstreamEra, outcome);
-      rounds.rows.find(clientEra, upstreamEra);
-    }
   return { bridge, rounds };
 }
+
+/** Per era a value. */
+type PerEra<T> = Readonly<Record<Era, T>>;
+
+const perEra = <T>(make: (era: Era) => T): PerEra<T> => ({ modern: make('modern'), legacy: make('legacy') });
+
+/** All rows there can be, ready for the hot path: by the client's era, the upstream's, and the outcome. */
+export const bridgeRows = ({ rows }: Family): PerEra<PerEra<Readonly<Record<BridgeOutcome, Row>>>> =>
+  perEra((client) =>
+    perEra((upstream) => {
+      const row = (outcome: BridgeOutcome): Row => rows.find(client, upstream, outcome);
+      return {
+        ok: row('ok'),
+        input_required: row('input_required'),
+        tool_error: row('tool_error'),
+        error: row('error'),
+      };
+    }),
+  );
+
+export const roundRows = ({ rows }: Family): PerEra<PerEra<Row>> =>
+  perEra((client) => perEra((upstream) => rows.find(client, upstream)));

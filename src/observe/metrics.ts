@@ -1,7 +1,7 @@
 /** What mcpyard counts and times (OpenTelemetry's MCP conventions in Prometheus' spelling; docs/metrics.md lists all). */
 import type { Era } from '../protocol/era.ts';
 import type { Limit } from '../protocol/limits.ts';
-import { counterFamilies } from './counters.ts';
+import { bridgeRows, counterFamilies, roundRows } from './counters.ts';
 import { exposition } from './exposition.ts';
 import { add, type Family, observe } from './families.ts';
 import { createGauges, type Gauges } from './gauges.ts';
@@ -60,7 +60,7 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   passthrough(upstream: string, status: string): void;
   /** `kind` is the notification's method, with or without `notifications/`. */
   notification(kind: string, outcome: string): void;
-  /** What a scrape is answered, up to 15 MB, in parts that never keep the event loop for long. */
+  /** What a scrape is answered, up to 16 MB, in parts that never keep the event loop for long. */
   scrape(): { readonly contentType: string; readonly parts: AsyncIterable<string> };
   /** The same as one text. */
   exposition(): Promise<{ contentType: string; text: string }>;
@@ -140,11 +140,12 @@ type Counts = Pick<
 >;
 
 function counts(families: ReturnType<typeof counterFamilies>): Counts {
-  const { bridge, rounds } = families;
+  const bridge = bridgeRows(families.bridge);
+  const rounds = roundRows(families.rounds);
   return {
     eraBridge(clientEra, upstreamEra, outcome) {
-      add(bridge.rows.find(clientEra, upstreamEra, outcome), 1);
-      if (outcome === 'input_required') add(rounds.rows.find(clientEra, upstreamEra), 1);
+      add(bridge[clientEra][upstreamEra][outcome], 1);
+      if (outcome === 'input_required') add(rounds[clientEra][upstreamEra], 1);
     },
     upstreamError: (upstream, reason) => add(families.upstreamErrors.rows.find(upstream, reason), 1),
     cacheRequest: (method, scope, result) => add(families.cache.rows.find(method, scope, result), 1),

@@ -18,6 +18,7 @@ function spellings(value: string): readonly string[] {
 }
 
 const credentials = /\b(Bearer|Basic)(\s+)[A-Za-z0-9._~+/=-]{6,}/gi;
+const userInfo = /(:\/\/)[^\s/?#@"'`]+@/g;
 
 /** The secrets of all configs that were in force since the start; values under 6 characters are ignored. */
 export class Secrets {
@@ -43,10 +44,10 @@ export class Secrets {
       .toSorted((a, b) => b.length - a.length);
   }
 
-  /** The text with every secret, and whatever follows `Bearer` or `Basic`, replaced by `[masked]`. */
+  /** The text with every secret, whatever follows `Bearer` or `Basic`, and whoever stands before the host of a URL, replaced by `[masked]`. */
   readonly mask = (text: string): string => {
     let shown = text;
     for (const secret of this.#spelled) if (shown.includes(secret)) shown = shown.replaceAll(secret, masked);
-    return shown.replace(credentials, `$1$2${masked}`);
+    return shown.replace(credentials, `$1$2${masked}`).replace(userInfo, `$1${masked}@`);
   };
 }

@@ -48,7 +48,7 @@ export interface Renewable {
 }
 
 /** One abort, one listener: what an AbortSignal does here, without its cost on the hot path. */
-export class CallSignal {
+class CallSignal {
   #cause: Error | undefined;
   #listener: ((cause: Error) => void) | undefined;
 

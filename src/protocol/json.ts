@@ -279,7 +279,7 @@ declare const isOf: unique symbol;
 /** A member whose value was seen to be of a type; a member that fails the test is still a member. */
 export type MemberOf<T extends 'string' | 'object'> = Member & { readonly [isOf]: T };
 
-export const isString = (b: Buffer, member: Member | undefined): member is MemberOf<'string'> =>
+const isString = (b: Buffer, member: Member | undefined): member is MemberOf<'string'> =>
   member !== undefined && b[member.start] === quote;
 
 export const isObject = (b: Buffer, member: Member | undefined): member is MemberOf<'object'> =>

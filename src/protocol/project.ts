@@ -9,7 +9,7 @@ const isRecord = (value: unknown): value is Json =>
 export type Output = 'object' | 'any' | 'undeclared';
 
 /** Whether structured content of a tool with this `outputSchema` goes out as `{result: …}`: older revisions know objects only. */
-export const wrapsOutput = (outputSchema: unknown): boolean =>
+const wrapsOutput = (outputSchema: unknown): boolean =>
   isRecord(outputSchema) && outputSchema['type'] !== 'object';
 
 const schemaDepthMax = 128;
@@ -80,7 +80,7 @@ function outputSchemaFor(schema: unknown): unknown {
 }
 
 /** A tool's definition in a legacy revision. */
-export function toolFor(version: string, tool: Json): Json {
+function toolFor(version: string, tool: Json): Json {
   const { outputSchema, title, ...rest } = tool;
   const known = { ...rest, inputSchema: plainSchema(tool['inputSchema'], 0) };
   if (version < '2025-06-18') return known;

@@ -1,5 +1,4 @@
 /** What a modern upstream asks: checked against what the caller declared, its state sealed for this caller and this request. */
-import { createHash } from 'node:crypto';
 import type { Seal } from '../auth/seal.ts';
 import type { UpstreamMessage } from '../protocol/answer.ts';
 import type { Call, Reply } from '../protocol/call.ts';
@@ -7,6 +6,7 @@ import { code, RpcError } from '../protocol/errors.ts';
 import { jsonOf, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import type { Edit } from '../protocol/splice.ts';
+import { digestOf } from './call-digest.ts';
 import { capabilitiesOf, inputRequired, missingCapability } from './input-required.ts';
 import { lacking } from './lacking.ts';
 
@@ -33,14 +33,6 @@ const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isState = (value: unknown): value is State => isRecord(value) && 'state' in value && 'digest' in value;
-
-/** Of what a retry must repeat. */
-function digestOf({ request }: Call): string {
-  const read = (key: string): unknown => jsonOf(request.bytes, paramOf(request, key));
-  return createHash('sha256')
-    .update(JSON.stringify([request.method, read('name'), read('uri')]))
-    .digest('base64url');
-}
 
 /** The reply that puts an upstream's questions to the caller; throws an RpcError where it did not declare what they need. */
 export function askedReply(

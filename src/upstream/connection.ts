@@ -28,7 +28,7 @@ export interface Profile {
   readonly serverInfo: Readonly<Record<string, unknown>> | undefined;
 }
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   listChanged(kinds: readonly ListKind[]): void;
   resourceUpdated(uri: string): void;
   /** An exchange failed in the transport, not in the server's words. */

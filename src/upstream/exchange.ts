@@ -175,6 +175,7 @@ export class CallExchange implements Exchange {
     });
     try {
       const parts = stream.push(head);
+      if (head.includes(asking)) throw new AnswerFault('its questions are too long');
       if (stream.member === 'error') throw new AnswerFault('its error is too long');
       return { parts, rest: new SplicedRest(rest, stream), outcome: okOutcome, status: 200 };
     } catch (error) {
@@ -187,6 +188,8 @@ export class CallExchange implements Exchange {
     }
   }
 }
+
+const asking = '"resultType":"input_required"';
 
 const isAsking = ({ bytes, result }: UpstreamMessage & { readonly kind: 'result' }): boolean =>
   textOf(bytes, find(result.members, 'resultType')) === 'input_required';

@@ -18,7 +18,7 @@ const reserved = new Set([
   'upgrade',
 ]);
 
-export const isReserved = (name: string): boolean => reserved.has(name.toLowerCase());
+const isReserved = (name: string): boolean => reserved.has(name.toLowerCase());
 
 /** Headers that go with many requests, as names and values in turn. */
 export class HeaderSet {

@@ -1,10 +1,8 @@
 /** Calls that wait for their callers to come back with answers: bounded, expiring, each state good for one retry. */
-import { createHash } from 'node:crypto';
 import type { Seal } from '../auth/seal.ts';
 import type { Call } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
-import { jsonOf } from '../protocol/json.ts';
-import { paramOf } from '../protocol/message.ts';
+import { digestOf } from './call-digest.ts';
 
 /** What is parked; its owner knows how to go on. */
 export interface Parkable {
@@ -34,22 +32,6 @@ const parkMs = 600_000;
 
 const isState = (value: unknown): value is State =>
   typeof value === 'object' && value !== null && 'key' in value && 'digest' in value && 'caller' in value;
-
-/** The same text for the same JSON, however its members are ordered. */
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.entries(value)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, item]) => [key, canonical(item)]);
-}
-
-/** Of what a retry must repeat: method, name or URI, and arguments. */
-function digestOf({ request }: Call): string {
-  const read = (key: string): unknown => canonical(jsonOf(request.bytes, paramOf(request, key)));
-  const what = [request.method, read('name'), read('uri'), read('arguments')];
-  return createHash('sha256').update(JSON.stringify(what)).digest('base64url');
-}
 
 const refused = (why: string): RpcError =>
   new RpcError(

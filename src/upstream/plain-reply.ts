@@ -9,6 +9,7 @@ const resultFirst = Buffer.from('{"result":{');
 const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
 const complete = Buffer.from('"resultType":"complete"');
 const typeKey = Buffer.from('"resultType"');
+const asciiEscape = Buffer.from('\\u00');
 const toolError = Buffer.from('"isError":true');
 const missing = Buffer.from('"resultType":"complete",');
 const brace = 0x7d;
@@ -27,9 +28,12 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
 
 /** What stands between the brace of the result and its first member: nothing, or the type that it lacks; undefined where only a scan can tell. */
 function typeAt(bytes: Buffer, at: number): Buffer | 'has' | undefined {
-  if (standsAt(bytes, at, complete)) return 'has';
-  if (bytes[at] !== 0x22 || bytes.indexOf(typeKey, at) >= 0) return undefined;
-  return missing;
+  // A key may be spelled with escapes, and a client may take the last of two: neither may hide another type.
+  if (bytes.indexOf(asciiEscape, at) >= 0) return undefined;
+  const isComplete = standsAt(bytes, at, complete);
+  if (bytes.indexOf(typeKey, isComplete ? at + complete.length : at) >= 0) return undefined;
+  if (isComplete) return 'has';
+  return bytes[at] === 0x22 ? missing : undefined;
 }
 
 /** The reply, or undefined where the answer has another form and must be scanned. */

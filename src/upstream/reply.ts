@@ -65,7 +65,7 @@ const broken = (context: ReplyContext, what: string, limit?: Limit): RpcError =>
   );
 
 /** The codes that must not leave as they are (basic/index, "Error Codes"): what they become, or undefined to pass as said. */
-export function translatedError(error: UpstreamError, upstream: string): RpcError | undefined {
+function translatedError(error: UpstreamError, upstream: string): RpcError | undefined {
   if (error.code === code.missingCapability)
     return new RpcError(error.code, error.message, { data: error.data, status: 400 });
   if (error.code === -32002) return new RpcError(code.invalidParams, error.message, { data: error.data });

@@ -15,7 +15,7 @@ import { SlotTable } from './slots.ts';
 import { StderrTail } from './stderr-tail.ts';
 
 /** Why something went nowhere: no JSON-RPC, JSON that is nested too deep, a response that nobody waits for, a line over the limit, or a post that the child doesn't take. */
-export type Dropped = 'noise' | 'too-deep' | 'stray' | 'too-long' | 'unsent';
+type Dropped = 'noise' | 'too-deep' | 'stray' | 'too-long' | 'unsent';
 
 /** How a child that had been started went away: by itself, killed, or it let go of its pipes. */
 export class ChildEnded extends ChannelError {
@@ -107,7 +107,7 @@ export class StdioChannel implements Channel {
   }
 
   close(): Promise<void> {
-    this.#end(new ChannelError('closed', `server \`${this.#options.name}\` was stopped`, { sent: true }));
+    this.#end(new ChannelError('closed', 'it was stopped', { sent: true }));
     return this.#child.stop();
   }
 
@@ -150,27 +150,26 @@ export class StdioChannel implements Channel {
 
   #tooLong(head: Buffer): void {
     if (this.#cause !== undefined) return;
-    const { name, limits, onNoise } = this.#options;
+    const { limits, onNoise } = this.#options;
     onNoise('too-long', head);
     const id = idAtHead.exec(head.toString('latin1'))?.[1];
     if (id === undefined) return;
-    const message = `server \`${name}\` answered with a line of more than ${limits.lineBytesMax} bytes`;
+    const message = `its answer is a line of more than ${limits.lineBytesMax} bytes (limits.result)`;
     this.#fail(Number(id), new ChannelError('too-big', message, { sent: true }));
   }
 
   #exited(exit: ChildExit): void {
-    const { name, mask, events } = this.#options;
-    const server = `server \`${name}\``;
+    const { mask, events } = this.#options;
     const lastLine = this.#stderr.lastLine();
     const words = lastLine === undefined ? '' : `; its last line on stderr: ${mask(lastLine)}`;
     const startFailure = mask(exit.error?.message ?? 'no reason known');
     const cause =
       this.#child.pid === undefined
-        ? new ChannelError('unreachable', `${server} could not be started: ${startFailure}`, {
+        ? new ChannelError('unreachable', `it could not be started: ${startFailure}`, {
             sent: false,
             cause: exit.error,
           })
-        : new ChildEnded(`${server} ${howItWent(exit)}${words}`, exit);
+        : new ChildEnded(`it ${howItWent(exit)}${words}`, exit);
     if (this.#end(cause)) events.closed(cause);
   }
 

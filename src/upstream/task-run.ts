@@ -16,7 +16,7 @@ export interface TaskPort {
 }
 
 /** The same call with a `task` in its params (Tasks, "Creating Tasks"). */
-export function asTask(body: Buffer, scan: ScanOptions): Buffer {
+function asTask(body: Buffer, scan: ScanOptions): Buffer {
   const inbound = scanInbound(body, scan);
   if (inbound.kind !== 'request' || inbound.request.params === undefined)
     throw new Error('a call without params can not become a task');

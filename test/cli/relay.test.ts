@@ -191,12 +191,22 @@ describe('a legacy client', () => {
     const { client } = relayTo(first.url);
     await client.initialize();
     expect((await client.request(1, 'tools/list')).result).toBeDefined();
+    const uri = 'raw://legacy/one';
+    expect((await client.request('s', 'resources/subscribe', { uri })).result).toEqual({});
     await first.stop();
     const second = await start({ listen: host });
     endings.push(() => second.stop());
     const params = { name: 'legacy__echo', arguments: { a: 1 } };
     expect(textOf(await client.request(2, 'tools/call', params))).toBe('{"a":1}');
-    expect(client.messages().map((message) => (message as Message).id)).toEqual(['begin', 1, 2]);
+    expect(client.messages().map((message) => (message as Message).id)).toEqual(['begin', 1, 's', 2]);
+    // On the stream of the new session, which is opened beside.
+    await expect
+      .poll(async () => {
+        const announce = { name: 'legacy__announce', arguments: { what: 'resource', uri } };
+        await client.request(`a${Math.random()}`, 'tools/call', announce);
+        return client.messages().map((message) => (message as Message).method);
+      })
+      .toContain('notifications/resources/updated');
   });
 
   test('gets the answer of a stream that broke off, taken up where it ended', async () => {
@@ -263,6 +273,12 @@ describe('a gateway', () => {
       5021,
     ],
     ['answers without a message', (response: ServerResponse) => response.writeHead(200).end(), 5021],
+    [
+      'answers with a page of HTML as if all were well',
+      (response: ServerResponse) =>
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
+      5021,
+    ],
     [
       'answers with a page of HTML',
       (response: ServerResponse) =>

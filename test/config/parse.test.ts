@@ -20,6 +20,7 @@ describe('an empty config', () => {
       keys: {},
       auth: 'none',
       metrics: {},
+      legacySse: false,
       names: { separator: '__', max: 50 },
       lists: { deadlineMs: 5000, pageSize: 1000 },
       cache: { defaultTtlMs: 60_000, bytesMax: 64 * 1024 ** 2 },
@@ -35,7 +36,7 @@ describe('an empty config', () => {
         nestingMax: 128,
         sseBufferBytesMax: 4 * 1024 ** 2,
       },
-      log: { level: 'info' },
+      log: { level: 'info', calls: 'errors' },
       servers: [],
       disabled: [],
       warnings: ['servers: none is in use'],
@@ -72,6 +73,7 @@ publicUrl: https://mcp.example.com/mcp
 trustedProxies: [10.0.0.0/8, ::1]
 stateDir: state
 secret: 0123456789abcdef0123456789abcdef
+legacySse: true
 names: { separator: ., max: 64 }
 lists: { deadline: 2500ms, pageSize: 10 }
 cache: { defaultTtl: 0s, max: 1GiB }
@@ -80,7 +82,7 @@ drainTimeout: 3s
 limits:
   { body: 1B, holdBytes: 2KiB, result: 3MiB, callsInFlight: 4, listenStreams: 5, pages: 6, listItems: 7, nesting: 8,
     sseBuffer: 9GiB }
-log: { level: trace }
+log: { level: trace, calls: all }
 servers:
   web:
     url: https://example.com/mcp?x=1
@@ -106,6 +108,7 @@ servers:
     trustedProxies: ['10.0.0.0/8', '::1'],
     stateDir: '/etc/mcpyard/state',
     secret: '0123456789abcdef0123456789abcdef',
+    legacySse: true,
     names: { separator: '.', max: 64 },
     lists: { deadlineMs: 2500, pageSize: 10 },
     cache: { defaultTtlMs: 0, bytesMax: 1024 ** 3 },
@@ -122,7 +125,7 @@ servers:
       nestingMax: 8,
       sseBufferBytesMax: 9 * 1024 ** 3,
     },
-    log: { level: 'trace' },
+    log: { level: 'trace', calls: 'all' },
   });
   expect(config.servers).toEqual([
     {
@@ -296,7 +299,7 @@ describe('what is filled in', () => {
     );
     expect(config).toMatchObject({
       listen: { port: 99 },
-      log: { level: 'warn' },
+      log: { level: 'warn', calls: 'errors' },
       probe: { intervalMs: 7000 },
     });
   });

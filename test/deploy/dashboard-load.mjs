@@ -29,6 +29,31 @@ async function send(endpoint, key, method, params = {}, headers = {}, signal = u
   await response.text();
 }
 
+/** A session of an older revision, from its begin to its end. */
+async function session(endpoint, key) {
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    authorization: `Bearer ${key}`,
+  };
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'load', version: '1.0.0' },
+  };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+  const begun = await fetch(endpoint, { method: 'POST', headers, body });
+  await begun.text();
+  const own = {
+    ...headers,
+    'mcp-session-id': begun.headers.get('mcp-session-id'),
+    'mcp-protocol-version': params.protocolVersion,
+  };
+  const list = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'far__echo' } });
+  await (await fetch(endpoint, { method: 'POST', headers: own, body: list })).text();
+  await (await fetch(endpoint, { method: 'DELETE', headers: own })).text();
+}
+
 const call = (name, args = {}) => ['tools/call', { name, arguments: args }];
 
 const rounds = [
@@ -61,7 +86,8 @@ export function startLoad(endpoint, key) {
       await one('tools/list', {}, { 'mcp-method': 'prompts/list' });
       await one('tools/list', {}, { authorization: 'Bearer of bad news' });
       await one(...call('one__echo', { text: 'x'.repeat(100_000) }));
-      sent += 1;
+      sent += 4;
+      await session(endpoint, key).catch(() => undefined);
       await fetch(new URL('/servers/far/files/one', endpoint), {
         headers: { authorization: `Bearer ${key}` },
       })

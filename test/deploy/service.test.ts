@@ -11,6 +11,9 @@ import { haveAll } from './tools.ts';
 
 const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
 
+/** Takes the datagrams. */
+const receiver = 'socat';
+
 let folder: ReturnType<typeof createFolder>;
 let running: Running | undefined;
 let manager: ChildProcess;
@@ -19,7 +22,9 @@ let heard = '';
 /** What systemd would be: a socket that takes datagrams. */
 async function listen(): Promise<void> {
   const socket = join(folder.folder, 'notify');
-  manager = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  manager = spawn(receiver, ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   heard = '';
   manager.stdout?.setEncoding('utf8').on('data', (text: string) => {
     heard += text;
@@ -58,7 +63,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-describe.skipIf(!haveAll('socat', 'systemd-notify'))('as a service of systemd, mcpyard', () => {
+describe.skipIf(!haveAll(receiver, 'systemd-notify'))('as a service of systemd, mcpyard', () => {
   test('is ready when it serves, whatever its servers do, and says so when it stops', async () => {
     folder.write({
       ...anywhere,

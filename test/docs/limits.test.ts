@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type JsonSchema, plainSchema } from '../../src/config/json-schema.ts';
+import { limitNames } from '../../src/protocol/limits.ts';
 import { codeIn, page, root, rowsOf, section } from './markdown.ts';
 
 const limits = page('docs/limits.md');
@@ -87,16 +88,22 @@ describe('docs/limits.md', () => {
     }
   });
 
-  test('counts by exactly the labels that the code counts by', () => {
-    const told = [
-      ...configurable.map(([, , , , counter]) => counter),
+  test('counts by exactly the labels that there are', () => {
+    const counters = configurable.flatMap(([, , , , counter]) => codeIn(counter));
+    const inText = [
+      ...configurable.map(([, , , reached]) => reached),
       ...fixed.map(([, , reached]) => reached),
-    ].flatMap((cell) => codeIn(cell));
-    const counted = [...sources.values()].flatMap((text) =>
-      [...text.matchAll(/(?:limitHit|hit)\('(\w+)'\)/g)].map(([, label]) => label),
+    ];
+    const told = inText.flatMap((cell = '') =>
+      [...cell.matchAll(/counter `(\w+)`/g)].map(([, label]) => label),
     );
-    expect(counted.length).toBeGreaterThan(3);
-    expect([...new Set(counted)].filter((label = '') => !told.includes(label))).toEqual([]);
+    expect([...new Set([...counters, ...told])].toSorted()).toEqual([...limitNames]);
+  });
+
+  test('knows no label that nothing counts by', () => {
+    const users = [...sources].flatMap(([file, text]) => (file === 'protocol/limits.ts' ? [] : [text]));
+    const idle = limitNames.filter((label) => !users.some((text) => text.includes(`'${label}'`)));
+    expect(idle).toEqual([]);
   });
 
   test('gives the values of the constants that it names', () => {

@@ -1,4 +1,5 @@
 /** One client on a pair of streams, in both eras, in front of a modern and a legacy server. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { modernMeta } from '../support/channel-client.ts';
 import { type ChannelGateway, startChannelGateway } from '../support/channel-gateway.ts';
@@ -297,4 +298,61 @@ test('both eras may be spoken in one process', async () => {
   await client.initialize();
   expect((await client.modern(1, 'server/discover')).result).toHaveProperty('supportedVersions');
   expect((await client.request(2, 'ping')).result).toEqual({});
+});
+
+describe('a client that reads slowly', () => {
+  const slow = { limits: { sseBuffer: '64KiB' } };
+
+  test('is not asked to read more: its requests wait until it has read', async () => {
+    const { client, output } = await start(slow);
+    await client.modern('first', 'tools/list');
+    output.pause();
+    const params = { name: 'modern__big', arguments: { bytes: 200_000 }, _meta: modernMeta() };
+    client.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+    await expect.poll(() => output.writableLength).toBeGreaterThan(64 * 1024);
+    // The first of these is read before it is seen that too much waits.
+    for (const ms of [31, 32, 33]) {
+      const waiting = { name: 'modern__slow', arguments: { ms }, _meta: modernMeta() };
+      client.send({ jsonrpc: '2.0', id: ms, method: 'tools/call', params: waiting });
+      await sleep(50);
+    }
+    expect(isRunning(modern, 33)).toBe(false);
+    output.resume();
+    await client.until(({ id }) => id === 33);
+    expect(
+      client
+        .messages()
+        .flatMap((message) => (message as Message).id ?? [])
+        .toSorted(),
+    ).toEqual([1, 31, 32, 33, 'first'].toSorted());
+  });
+
+  test('loses progress that it does not read, and no answer', async () => {
+    const { client, output } = await start(slow);
+    await client.modern('first', 'tools/list');
+    const big = { name: 'modern__big', arguments: { bytes: 200_000 }, _meta: modernMeta() };
+    const progress = {
+      name: 'modern__progress',
+      arguments: { steps: 20, everyMs: 10 },
+      _meta: { ...modernMeta(), progressToken: 'p' },
+    };
+    client.send({ jsonrpc: '2.0', id: 'p', method: 'tools/call', params: progress });
+    await client.until(({ method }) => method === 'notifications/progress');
+    output.pause();
+    client.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: big });
+    await expect.poll(() => output.writableLength).toBeGreaterThan(64 * 1024);
+    await sleep(300);
+    output.resume();
+    await client.until(({ id }) => id === 'p');
+    expect((await client.until(({ id }) => id === 1)).result).toBeDefined();
+    const heard = client.messages().filter((message) => (message as Message).method !== undefined);
+    expect(heard.length).toBeLessThan(20);
+  });
+});
+
+test('a line that is too long is refused, and the next is taken', async () => {
+  const { client } = await start({ limits: { body: '1KiB' } });
+  client.send({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: { pad: 'x'.repeat(2_000) } });
+  expect((await client.until(({ error }) => error !== undefined)).error).toMatchObject({ code: 4290 });
+  expect((await client.modern(2, 'server/discover')).result).toBeDefined();
 });

@@ -155,7 +155,7 @@ const tried: fc.Arbitrary<Tried> = fc.record({
     fc
       .string({ unit: fc.constantFrom(...'/.%2efmcpservilbt\\;?'), maxLength: 30 })
       .map((text) => `/${text}`)
-      .filter((text) => !/^\/(?:healthz|readyz)(?:\?|$)/.test(text)),
+      .filter((text) => !/^\/(?:healthz|readyz|sse)(?:\?|$)/.test(text)),
   ),
   host: fc.oneof(
     {

@@ -23,7 +23,12 @@ const documented = rows.flatMap(({ names, ...row }) => names.map((name) => ({ na
 /** Every metric of mcpyard with every label that it can have. */
 async function everything(): Promise<Exposition> {
   const metrics = createMetrics({ version: '1' });
-  metrics.serverOperation('tools/call', 't', 'p', 'tool_error', '2026-07-28', 1);
+  const operation = metrics.serverOperation('tools/call', 't', 'p', 'tool_error', '2026-07-28', 1);
+  metrics.operationBytes(operation, 1, 1);
+  metrics.overhead('tools/call', 1);
+  metrics.sessionEnded('2025-11-25', 1);
+  metrics.eraBridge('modern', 'legacy', 'ok');
+  metrics.listBytes('tools', 1);
   metrics.clientOperation('u', 'tools/call', 't', 'tool_error', 'pipe', 'modern', 1);
   metrics.upstreamUp('u', 'modern', 'stdio', true);
   metrics.upstreamError('u', 'lost');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import { limitNames } from '../../src/protocol/limits.ts';
 import { type Exposition, parseExposition } from './exposition-text.ts';
 
 const read = async (metrics: Metrics): Promise<Exposition> =>
@@ -86,6 +87,84 @@ describe('durations', () => {
     const exposition = await read(metrics);
     expect(exposition.value(`${server}_sum`, labels)).toBe(0);
     expect(exposition.value(`${server}_bucket`, { ...labels, le: '1' })).toBe(1);
+  });
+});
+
+describe('what goes with a request', () => {
+  const labels = { mcp_method_name: 'tools/call', mcp_protocol_version: revision };
+
+  test('are its bytes, under the labels of its duration', async () => {
+    const metrics = createMetrics({ version: '1' });
+    const call = (tool: string, error: string | undefined, request: number, response: number): void => {
+      const operation = metrics.serverOperation('tools/call', tool, undefined, error, revision, 0.1);
+      metrics.operationBytes(operation, request, response);
+    };
+    call('a', undefined, 100, 1_000);
+    call('a', undefined, 10, 5);
+    call('a', 'tool_error', 1, 2);
+    const { value, types } = await read(metrics);
+    const ofTool = { ...labels, gen_ai_tool_name: 'a' };
+    const failed = { ...ofTool, error_type: 'tool_error' };
+    expect(types.get('mcpyard_request_bytes_total')).toBe('counter');
+    expect(value('mcpyard_request_bytes_total', ofTool)).toBe(110);
+    expect(value('mcpyard_response_bytes_total', ofTool)).toBe(1_005);
+    expect(value('mcpyard_request_bytes_total', failed)).toBe(1);
+    expect(value('mcpyard_response_bytes_total', failed)).toBe(2);
+    expect(value(`${server}_count`, ofTool)).toBe(2);
+    expect(value(`${server}_sum`, ofTool)).toBeCloseTo(0.2);
+  });
+
+  test("is the gateway's own share, from 50 microseconds on", async () => {
+    const metrics = createMetrics({ version: '1' });
+    for (const seconds of [0.00001, 0.00005, 0.00006, 0.0004, 2]) metrics.overhead('tools/call', seconds);
+    metrics.overhead('evil/method', 0.1);
+    const { value } = await read(metrics);
+    const upTo = (le: string) =>
+      value('mcpyard_overhead_seconds_bucket', { mcp_method_name: 'tools/call', le });
+    expect(['0.00005', '0.0001', '0.00025', '0.0005', '1', '+Inf'].map(upTo)).toEqual([2, 3, 3, 4, 4, 5]);
+    expect(value('mcpyard_overhead_seconds_count', { mcp_method_name: '_OTHER' })).toBe(1);
+  });
+});
+
+describe('sessions', () => {
+  test('have the buckets of the conventions, and further ones up to a week', async () => {
+    const metrics = createMetrics({ version: '1' });
+    for (const seconds of [0.5, 7_200, 604_800]) metrics.sessionEnded('2025-06-18', seconds);
+    const { samples, value } = await read(metrics);
+    const name = 'mcp_server_session_duration_seconds';
+    const bounds = samples.flatMap((sample) =>
+      sample.name === `${name}_bucket` ? [sample.labels['le']] : [],
+    );
+    expect(bounds.join(' ')).toBe(
+      '0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 30 60 120 300 1800 3600 21600 86400 604800 +Inf',
+    );
+    const upTo = (le: string) => value(`${name}_bucket`, { mcp_protocol_version: '2025-06-18', le });
+    expect(['300', '3600', '21600', '86400', '604800'].map(upTo)).toEqual([1, 1, 2, 2, 3]);
+  });
+});
+
+describe('calls between eras', () => {
+  test('are counted by both eras and by what became of them', async () => {
+    const metrics = createMetrics({ version: '1' });
+    metrics.eraBridge('modern', 'legacy', 'ok');
+    metrics.eraBridge('modern', 'legacy', 'ok');
+    metrics.eraBridge('legacy', 'modern', 'tool_error');
+    const { value } = await read(metrics);
+    const bridge = (client_era: string, upstream_era: string, outcome: string) =>
+      value('mcpyard_era_bridge_total', { client_era, upstream_era, outcome });
+    expect(bridge('modern', 'legacy', 'ok')).toBe(2);
+    expect(bridge('legacy', 'modern', 'tool_error')).toBe(1);
+    expect(bridge('legacy', 'modern', 'error')).toBe(0);
+  });
+
+  test('that ask their caller something are rounds', async () => {
+    const metrics = createMetrics({ version: '1' });
+    metrics.eraBridge('modern', 'legacy', 'input_required');
+    metrics.eraBridge('modern', 'legacy', 'ok');
+    const { value } = await read(metrics);
+    const rounds = (client_era: string, upstream_era: string) =>
+      value('mcpyard_input_required_rounds_total', { client_era, upstream_era });
+    expect([rounds('modern', 'legacy'), rounds('legacy', 'legacy')]).toEqual([1, 0]);
   });
 });
 
@@ -256,6 +335,23 @@ describe('counters and gauges', () => {
     expect(value('mcpyard_limits_hit_total', { limit: 'listenStreams' })).toBe(1);
     expect(value('mcpyard_subscriptions_active', { side: 'downstream' })).toBe(1);
     expect(value('mcpyard_subscriptions_active', { side: 'upstream' })).toBe(0);
+  });
+
+  test('know every limit from the start', async () => {
+    const { samples } = await read(createMetrics({ version: '1' }));
+    const rows = samples.filter(({ name }) => name === 'mcpyard_limits_hit_total');
+    expect(rows.map(({ labels }) => labels['limit'])).toEqual([...limitNames]);
+    expect(rows.every(({ value }) => value === 0)).toBe(true);
+  });
+
+  test('tell how long each merged list is', async () => {
+    const metrics = createMetrics({ version: '1' });
+    metrics.listBytes('tools', 10);
+    metrics.listBytes('templates', 5);
+    metrics.listBytes('tools', 20);
+    const { value } = await read(metrics);
+    expect(value('mcpyard_list_bytes', { kind: 'tools' })).toBe(20);
+    expect(value('mcpyard_list_bytes', { kind: 'templates' })).toBe(5);
   });
 
   test('of two gateways in one process are kept apart', async () => {

@@ -27,7 +27,9 @@ test("the protocol's error codes are those of the specification", () => {
 
 test("the gateway's own error codes stay as they are, outside the range that JSON-RPC reserves", () => {
   expect(own).toEqual({
+    notAsked: 4030,
     overLimit: 4290,
+    cancelled: 4990,
     upstreamBroken: 5020,
     upstreamLost: 5021,
     upstreamDown: 5030,

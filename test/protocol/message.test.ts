@@ -9,9 +9,9 @@ const scan = (text: string | Buffer) => scanInbound(Buffer.from(text), options);
 /** JSON text with spaces and escapes where they may stand, as other printers write it. */
 const jsonText = fc
   .tuple(fc.jsonValue({ maxDepth: 4 }), fc.constantFrom(0, 1, 4), fc.boolean())
-  .map(([value, indent, escape]) => {
+  .map(([value, indent, isEscaped]) => {
     const text = JSON.stringify(value, null, indent);
-    return escape
+    return isEscaped
       ? text.replace(/[^\x20-\x7e\n]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
       : text;
   });

@@ -30,11 +30,13 @@ const waitMs = 5_000;
 /** Reads and writes lines until the streams end. */
 export function channelClient(input: Writable, output: Readable): ChannelClient {
   const lines: string[] = [];
-  let rest = '';
+  let pieces: string[] = [];
   const waiting = new Set<() => void>();
   output.setEncoding('utf8').on('data', (text: string) => {
-    const parts = (rest + text).split('\n');
-    rest = parts.pop() ?? '';
+    pieces.push(text);
+    if (!text.includes('\n')) return;
+    const parts = pieces.join('').split('\n');
+    pieces = [parts.pop() ?? ''];
     lines.push(...parts);
     for (const wake of waiting) wake();
   });

@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** `false` resolves without waiting for the upstreams; they are waited for otherwise. */
   readonly settle?: boolean;
+  /** `debug` without it. */
+  readonly level?: 'trace' | 'debug';
 }
 
 const drainMs = 1_000;
@@ -47,7 +49,7 @@ export async function startGateway(config: object, options: GatewayOptions = {})
     },
   };
   const app = await startApp(parsed, {
-    log: createLog({ level: 'debug', secrets, pretty: false, destination }),
+    log: createLog({ level: options.level ?? 'debug', secrets, pretty: false, destination }),
     env,
     secrets,
   });

@@ -37,10 +37,13 @@ function post(url: string, body: string, headers: object = {}): Promise<{ status
 
 /** Tells each event of a stream, whose lines end in LF. */
 function readEvents(incoming: IncomingMessage, tell: (type: string, data: string) => void): void {
-  let text = '';
+  let pieces: string[] = [];
   incoming.setEncoding('utf8').on('data', (chunk: string) => {
-    const frames = (text + chunk).split('\n\n');
-    text = frames.pop() ?? '';
+    pieces.push(chunk);
+    // An event of megabytes is joined once, when its end may be there.
+    if (!chunk.includes('\n')) return;
+    const frames = pieces.join('').split('\n\n');
+    pieces = [frames.pop() ?? ''];
     for (const frame of frames) {
       const data = /^data: (.*)$/m.exec(frame)?.[1];
       if (data !== undefined) tell(/^event: (.*)$/m.exec(frame)?.[1] ?? '', data);

@@ -22,7 +22,7 @@ export interface UpstreamOptions {
 }
 
 /** What the upstream noted: a message that it received, or an event (`start`, `cancelled`, `closed`, `refused`). */
-export interface Seen {
+interface Seen {
   readonly event?: string;
   readonly pid?: number;
   readonly via?: 'close' | 'notification';

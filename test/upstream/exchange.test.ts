@@ -21,29 +21,35 @@ function callOf(method = 'tools/call', capabilities: object = {}): Call {
 function contextOf() {
   const messages: string[] = [];
   const over: (Error | undefined)[] = [];
+  /** The types of the results that were looked at for questions. */
+  const asked: unknown[] = [];
   const context: ExchangeContext = {
     upstream: 'up',
     scan,
     resultBytesMax: 200,
     message: (bytes) => messages.push(bytes.toString()),
     resume: () => undefined,
-    asked: () => undefined,
+    asked: (message) => {
+      const { resultType } = JSON.parse(message.bytes.toString()).result;
+      if (resultType === 'input_required') asked.push(resultType);
+      return undefined;
+    },
     isSessionLost: () => false,
     over: (_, failure) => over.push(failure),
   };
-  return { context, messages, over };
+  return { context, messages, over, asked };
 }
 
 function startCall(method?: string, capabilities?: object) {
   const call = callOf(method, capabilities);
-  const { context, messages, over } = contextOf();
+  const { context, messages, over, asked } = contextOf();
   let exchange: CallExchange | undefined;
   const done = new Promise<Reply>((resolve, reject) => {
     exchange = new CallExchange(id, context, { call, resolve, reject });
   });
   done.catch(() => undefined);
   if (exchange === undefined) throw new Error('no exchange');
-  return { call, exchange, done, messages, over };
+  return { call, exchange, done, messages, over, asked };
 }
 
 function startAsk() {
@@ -189,6 +195,36 @@ describe('a call', () => {
     const { exchange, done } = startCall();
     exchange.fail(withStatus(502, body));
     await expect(done).rejects.toMatchObject({ code: 5020, message: expect.stringContaining('502') });
+  });
+});
+
+describe('what a server asks for in its result is looked at, however it is written', () => {
+  const asks = '"inputRequests":{"q":{"method":"roots/list"}},"requestState":"s"';
+  const envelopes: readonly ((result: string) => string)[] = [
+    (result) => `{"jsonrpc":"2.0","id":${id},"result":{${result}}}`,
+    (result) => `{"result":{${result}},"jsonrpc":"2.0","id":${id}}`,
+    (result) => `{ "jsonrpc": "2.0", "id": ${id}, "result": { ${result} } }`,
+  ];
+  test.each([
+    `"resultType":"input_required",${asks}`,
+    `${asks},"resultType":"input_required"`,
+    `${asks},"result\\u0054ype":"input_required"`,
+    `"\\u0072esultType":"input_required",${asks}`,
+    `"resultType" : "input_required",${asks}`,
+    `"resultType":"complete",${asks},"resultType":"input_required"`,
+    `"resultType":"complete",${asks},"result\\u0054ype":"input_required"`,
+    `"resultType":"complete","result\\u0054ype":"input_required",${asks}`,
+  ])('%s', async (result) => {
+    for (const envelope of envelopes) {
+      const { exchange, done, asked } = startCall();
+      exchange.reply(bytes(envelope(result)));
+      const seen = await done.then(
+        (reply) => JSON.parse(textOf(reply)).result.resultType,
+        (error: RpcError) => error.code,
+      );
+      // Either the question was looked at, or the answer is refused: the client must not see a question that the gateway did not.
+      expect(asked.length === 1 || seen === 5020).toBe(true);
+    }
   });
 });
 

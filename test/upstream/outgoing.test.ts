@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { find } from '../../src/protocol/json.ts';
 import { paramOf, type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
@@ -165,4 +166,50 @@ test('a request without _meta reaches a legacy upstream as it is', () => {
   expect(legacy(body, 'x')).toBe(
     '{"jsonrpc":"2.0","id":1000000007,"method":"tools/call","params":{"name":"x"}}',
   );
+});
+
+describe('whatever a caller sends', () => {
+  const modernMeta = JSON.parse(`{${meta}}`) as Record<string, unknown>;
+  const json = fc.jsonValue({ maxDepth: 3 });
+  const members = fc.dictionary(fc.string({ maxLength: 8 }), json, { maxKeys: 4 });
+  const sent = fc.record({ args: json, more: members, inMeta: members, token: json, name: fc.string() });
+  const printed = fc.record({ indent: fc.constantFrom('', '\t', '\r\n'), isLate: fc.boolean() });
+  const own = new Set(['name', 'arguments', '_meta', 'ref', 'uri', 'cursor', 'notifications', '__proto__']);
+  const isRound = new Set(['inputResponses', 'requestState']);
+
+  test('reaches an upstream with nothing changed but what must be', () => {
+    fc.assert(
+      fc.property(sent, printed, ({ args, more, inMeta, token, name }, { indent, isLate }) => {
+        const others = Object.fromEntries(
+          Object.entries(more).filter(([key]) => !own.has(key) && !isRound.has(key)),
+        );
+        const kept = Object.fromEntries(
+          Object.entries(inMeta).filter(([key]) => key !== 'progressToken' && key !== '__proto__'),
+        );
+        const round = isLate ? { requestState: 's', inputResponses: { q: args } } : {};
+        const params = { ...others, ...round, name: 'up__x', arguments: args };
+        const _meta = { ...kept, ...modernMeta, progressToken: token };
+        const request = { params: { ...params, _meta }, id: 'c', method: 'tools/call', jsonrpc: '2.0' };
+        const text = JSON.stringify(request, null, indent);
+        const target = { ...params, name };
+        expect(JSON.parse(modern(text, name))).toEqual({
+          ...request,
+          id,
+          params: {
+            ...JSON.parse(JSON.stringify(target)),
+            _meta: { ...JSON.parse(JSON.stringify(_meta)), progressToken: id },
+          },
+        });
+        const { requestState: _, inputResponses: __, ...legacyParams } = target as Record<string, unknown>;
+        expect(JSON.parse(legacy(text, name))).toEqual({
+          ...request,
+          id,
+          params: {
+            ...JSON.parse(JSON.stringify(legacyParams)),
+            _meta: { ...JSON.parse(JSON.stringify(kept)), progressToken: id },
+          },
+        });
+      }),
+    );
+  });
 });

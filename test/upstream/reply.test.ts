@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scanUpstream } from '../../src/protocol/answer.ts';
 import type { Reply } from '../../src/protocol/call.ts';
 import { RpcError } from '../../src/protocol/errors.ts';
+import { plainReply } from '../../src/upstream/plain-reply.ts';
 import { replyOf } from '../../src/upstream/reply.ts';
 
 const options = { strict: false, depthMax: 64 };
@@ -203,4 +205,32 @@ describe('what is no answer is told as a broken upstream, by name', () => {
     expect((thrown as RpcError).code).toBe(5020);
     expect((thrown as RpcError).message).toContain('server `up`');
   });
+});
+
+test('the short way and the scan make the same reply of the same answer, where the short way makes one', () => {
+  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('"abc"'), id: 1_000_000_001 };
+  const results = fc.dictionary(
+    fc.oneof(fc.constantFrom('content', 'resultType', 'isError', 'id'), fc.string()),
+    fc.jsonValue(),
+    {
+      maxKeys: 5,
+    },
+  );
+  let short = 0;
+  fc.assert(
+    fc.property(results, fc.boolean(), fc.boolean(), (members, isTyped, isIdFirst) => {
+      const result = JSON.stringify(isTyped ? { resultType: 'complete', ...members } : members);
+      const text = isIdFirst
+        ? `{"jsonrpc":"2.0","id":1000000001,"result":${result}}`
+        : `{"result":${result},"jsonrpc":"2.0","id":1000000001}`;
+      const plain = plainReply(Buffer.from(text), context);
+      if (plain === undefined) return;
+      short += 1;
+      const scanned = replyOf(scanUpstream(Buffer.from(text), options), context);
+      expect(textOf(plain)).toBe(textOf(scanned));
+      expect([plain.outcome, plain.status]).toEqual([scanned.outcome, scanned.status]);
+    }),
+    { numRuns: 500 },
+  );
+  expect(short).toBeGreaterThan(50);
 });

@@ -204,7 +204,7 @@ describe('limits', () => {
     expect(error).toMatchObject({
       reason: 'too-big',
       sent: true,
-      message: 'server `x` answered with a line of more than 100000 bytes',
+      message: 'its answer is a line of more than 100000 bytes (limits.result)',
     });
     expect(dropped).toHaveLength(1);
     expect(await call('big', { bytes: 99_000 })).toHaveLength(99_000);
@@ -279,7 +279,7 @@ describe('the end of the child', () => {
     expect(error).toMatchObject({
       reason: 'lost',
       sent: true,
-      message: 'server `x` exited with code 3; its last line on stderr: fatal: token *** expired',
+      message: 'it exited with code 3; its last line on stderr: fatal: token *** expired',
     });
     expect(await open1).toBe(error);
     expect(closed).toEqual([error]);
@@ -290,13 +290,13 @@ describe('the end of the child', () => {
   test('by an exception names the exception', async () => {
     const error = await failureOf(open().call('throw'));
     expect(error).toMatchObject({
-      message: 'server `x` exited with code 1; its last line on stderr: TypeError: the disk is full',
+      message: 'it exited with code 1; its last line on stderr: TypeError: the disk is full',
     });
   });
 
   test('by a signal names the signal', async () => {
     expect(await failureOf(open().call('kill'))).toMatchObject({
-      message: 'server `x` was ended by SIGKILL',
+      message: 'it was ended by SIGKILL',
     });
   });
 
@@ -313,7 +313,7 @@ describe('the end of the child', () => {
     const written = failureOf(call('echo', { text }));
     await new Promise((resolve) => setTimeout(resolve, 50));
     const unwritten = failureOf(call('echo', { text }));
-    const message = 'server `x` was given up: it closed its standard input';
+    const message = 'it was given up: it closed its standard input';
     expect(await written).toMatchObject({ reason: 'lost', sent: true, message });
     expect(await unwritten).toMatchObject({ reason: 'lost', sent: false, message });
     expect(closed).toEqual([await written]);
@@ -322,7 +322,7 @@ describe('the end of the child', () => {
   test('before it has begun fails what was sent meanwhile, as unsent', async () => {
     const { channel, call, closed } = open([], { command: 'no-such-program' });
     await channel.post(Buffer.from('{}'));
-    const message = 'server `x` could not be started: program `no-such-program` not found on PATH';
+    const message = 'it could not be started: program `no-such-program` not found on PATH';
     const first = failureOf(call('echo'));
     await new Promise((resolve) => setImmediate(resolve));
     const second = failureOf(call('echo'));
@@ -344,7 +344,7 @@ describe('closing', () => {
     expect(await held).toMatchObject({
       reason: 'closed',
       sent: true,
-      message: 'server `x` was stopped',
+      message: 'it was stopped',
     });
     await closing;
     await channel.close();

@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { createSeal } from '../../src/auth/seal.ts';
+import type { Asker } from '../../src/downstream/input.ts';
+import { runLegacyCall } from '../../src/downstream/legacy-call.ts';
+import { LiveSession } from '../../src/downstream/live-session.ts';
+import { type Session, Sessions } from '../../src/downstream/session.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { asksOutcome, Call, type Reply } from '../../src/protocol/call.ts';
+import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
+import { parseExposition } from '../observe/exposition-text.ts';
+
+const dayMs = 24 * 3_600_000;
+const version = '2025-06-18';
+const scan = { strict: true, depthMax: 64 };
+
+function sessionsAt() {
+  const metrics = createMetrics({ version: '1' });
+  const clock = { ms: 1_000_000 };
+  let count = 0;
+  const sessions = new Sessions({
+    seal: createSeal(Buffer.alloc(32), 'session', randomBytes),
+    now: () => clock.ms,
+    random: () => String(count++),
+    liveMax: 10,
+    metrics,
+  });
+  const durations = async () => {
+    const { value } = parseExposition((await metrics.exposition()).text);
+    const of = (part: string) =>
+      value(`mcp_server_session_duration_seconds_${part}`, { mcp_protocol_version: version });
+    return { count: of('count'), sum: of('sum') };
+  };
+  const create = (): Session => sessions.create(version, {}, { name: 'x', version: '1' }, 'ann');
+  return { sessions, create, clock, durations };
+}
+
+function requestOf(method: string): RequestMessage {
+  const inbound = scanInbound(
+    Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: {} })),
+    scan,
+  );
+  if (inbound.kind !== 'request') throw new Error(inbound.kind);
+  return inbound.request;
+}
+
+describe('the duration of a session', () => {
+  test('is told when it is ended, from its first moment on', async () => {
+    const { sessions, create, clock, durations } = sessionsAt();
+    const session = create();
+    clock.ms += 90_000;
+    sessions.end(session);
+    expect(await durations()).toEqual({ count: 1, sum: 90 });
+    expect(sessions.open(session.id, 'ann')).toBeUndefined();
+    expect(await durations()).toEqual({ count: 1, sum: 90 });
+  });
+
+  test('is its life where a request comes after it, once', async () => {
+    const { sessions, create, clock, durations } = sessionsAt();
+    const session = create();
+    clock.ms += 7 * dayMs - 1;
+    expect(sessions.open(session.id, 'ann')).toBeDefined();
+    clock.ms += 2 * dayMs;
+    expect(sessions.open(session.id, 'bob')).toBeUndefined();
+    expect((await durations()).count).toBeUndefined();
+    expect(sessions.open(session.id, 'ann')).toBeUndefined();
+    expect(sessions.open(session.id, 'ann')).toBeUndefined();
+    expect(await durations()).toEqual({ count: 1, sum: (7 * dayMs) / 1000 });
+  });
+});
+
+describe('the limits of a session', () => {
+  const counting = () => {
+    const hits: string[] = [];
+    return {
+      hits,
+      live: new LiveSession(
+        () => undefined,
+        (limit) => hits.push(limit),
+      ),
+    };
+  };
+
+  type Add = (live: LiveSession, at: number) => void;
+  const addCall: Add = (live, at) =>
+    live.addCall(String(at), new Call(requestOf('tools/list'), { name: 'ann' }, undefined, () => undefined));
+  const ask: Add = (live, at) => void live.expect(String(at));
+  const subscribe: Add = (live, at) => live.subscribed(`raw://${at}`, () => undefined);
+
+  test.each([
+    ['sessionCalls', 1_000, addCall],
+    ['sessionQuestions', 100, ask],
+    ['sessionSubscriptions', 500, subscribe],
+  ] as const)('are counted: %s', (limit, max, add) => {
+    const { hits, live } = counting();
+    for (let at = 0; at < max; at++) add(live, at);
+    expect(hits).toEqual([]);
+    expect(() => add(live, max)).toThrow(`${max}`);
+    expect(hits).toEqual([limit]);
+  });
+
+  test('are counted: rounds of questions in one call', async () => {
+    const { hits, live } = counting();
+    const result = '{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}}}';
+    const reply: Reply = {
+      parts: [Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)],
+      outcome: asksOutcome,
+      status: 200,
+    };
+    const answered = { kind: 'result', result: { roots: [] } } as const;
+    const asker: Asker = {
+      live,
+      version,
+      capabilities: { roots: {} },
+      questionId: () => 'q',
+      onAbort: () => undefined,
+      send: () => queueMicrotask(() => live.answer('q', answered)),
+    };
+    const finished = await runLegacyCall(requestOf('tools/call'), {
+      handler: () => Promise.resolve(reply),
+      asker: () => asker,
+      caller: { name: 'ann' },
+      version,
+      arrivedMs: undefined,
+      scan,
+      limitHit: (limit) => hits.push(limit),
+      notify: () => undefined,
+      fault: (error) => {
+        throw error;
+      },
+      began: () => undefined,
+    });
+    expect(finished).toMatchObject({ kind: 'message' });
+    expect(hits).toEqual(['rounds']);
+  });
+});
