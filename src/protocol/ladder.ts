@@ -20,7 +20,12 @@ export interface Refusal {
   readonly header?: string;
 }
 
-type Check = (inbound: ModernInbound) => Refusal | undefined;
+interface Checked extends ModernInbound {
+  /** What the body says. */
+  readonly version: string | undefined;
+}
+
+type Check = (inbound: Checked) => Refusal | undefined;
 
 const refuse = (errorCode: number, message: string, data?: unknown): Refusal => ({
   error: new RpcError(errorCode, message, { status: 400, ...(data === undefined ? {} : { data }) }),
@@ -36,8 +41,7 @@ const shown = (value: string): string => `'${value.length > 100 ? `${value.slice
 const missingMeta = (key: string): Refusal =>
   refuse(code.invalidParams, `Invalid params: _meta['${key}'] is required and must be well formed`);
 
-const hasVersion: Check = ({ request }) =>
-  bodyVersion(request.bytes, request.meta) === undefined ? missingMeta(metaKey.version) : undefined;
+const hasVersion: Check = ({ version }) => (version === undefined ? missingMeta(metaKey.version) : undefined);
 
 const versionMatches: Check = ({ request, header }) => {
   if (header === undefined) return undefined;
@@ -52,8 +56,7 @@ const versionMatches: Check = ({ request, header }) => {
   );
 };
 
-const versionSupported: Check = ({ request, supported }) => {
-  const requested = bodyVersion(request.bytes, request.meta);
+const versionSupported: Check = ({ version: requested, supported }) => {
   if (requested === modernVersion) return undefined;
   return refuse(code.unsupportedVersion, `Unsupported protocol version ${shown(requested ?? '')}`, {
     supported,
@@ -117,8 +120,10 @@ const checks: readonly Check[] = [
 
 /** The first check that fails, or undefined where the request may pass. */
 export function climb(inbound: ModernInbound): Refusal | undefined {
+  const { request, header, supported } = inbound;
+  const checked = { request, header, supported, version: bodyVersion(request.bytes, request.meta) };
   for (const check of checks) {
-    const refusal = check(inbound);
+    const refusal = check(checked);
     if (refusal !== undefined) return refusal;
   }
   return undefined;

@@ -24,14 +24,18 @@ const isReserved = (name: string): boolean => reserved.has(name.toLowerCase());
 export class HeaderSet {
   readonly #all: readonly string[];
   readonly #names: ReadonlySet<string>;
+  readonly #isOpen: boolean;
 
-  constructor(all: readonly string[]) {
+  /** `open` says that names may be in it that a request has too. */
+  constructor(all: readonly string[], open: boolean) {
     this.#all = all;
+    this.#isOpen = open;
     this.#names = new Set(all.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
   }
 
   /** These and a request's own; where both have a name, the request's own counts. */
   with(own: readonly string[]): string[] {
+    if (!this.#isOpen) return this.#all.concat(own);
     for (let at = 0; at < own.length; at += 2)
       if (this.#names.has((own[at] ?? '').toLowerCase())) return this.#without(own).concat(own);
     return this.#all.concat(own);

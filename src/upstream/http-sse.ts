@@ -58,7 +58,7 @@ export class HttpSseChannel implements Channel {
     const path = url.pathname + url.search;
     this.#home = { origin: url.origin, home: path, path };
     const configured = configuredHeaders(options);
-    this.#posted = new HeaderSet([...postHeaders, ...configured]);
+    this.#posted = new HeaderSet([...postHeaders, ...configured], configured.length > 0);
     this.#context = {
       name,
       origin: url.origin,
@@ -72,7 +72,7 @@ export class HttpSseChannel implements Channel {
     };
     this.#pools = poolsOf(options, limits.exchangesMax, postsMax + 1);
     this.#stream = this.#listen(
-      new HeaderSet(configured).with(['accept', 'text/event-stream', ...noEncoding]),
+      new HeaderSet(configured, configured.length > 0).with(['accept', 'text/event-stream', ...noEncoding]),
     );
     this.#stream.send();
   }

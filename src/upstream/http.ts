@@ -83,8 +83,8 @@ export class HttpChannel implements Channel {
     const home = url.pathname + url.search;
     this.#place = { origin: url.origin, home, path: home };
     const configured = configuredHeaders(options);
-    this.#configured = new HeaderSet(configured);
-    this.#posted = new HeaderSet([...postHeaders, ...configured]);
+    this.#configured = new HeaderSet(configured, configured.length > 0);
+    this.#posted = new HeaderSet([...postHeaders, ...configured], configured.length > 0);
     this.#context = {
       name,
       origin: url.origin,

@@ -13,6 +13,7 @@ const asciiEscape = Buffer.from('\\u00');
 const toolError = Buffer.from('"isError":true');
 const missing = Buffer.from('"resultType":"complete",');
 const brace = 0x7d;
+const comma = 0x2c;
 
 function standsAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
   if (at < 0) return false;
@@ -26,10 +27,17 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
   return at + id.length;
 }
 
-/** What stands between the brace of the result and its first member: nothing, or the type that it lacks; undefined where only a scan can tell. */
-function typeAt(bytes: Buffer, at: number): Buffer | 'has' | undefined {
+/** Whether the result, which ends at `end`, says its type and no other: as its last member, where most servers put it. */
+function endsComplete(bytes: Buffer, at: number, end: number): boolean {
+  const last = end - complete.length;
+  return bytes[last - 1] === comma && standsAt(bytes, last, complete) && bytes.indexOf(typeKey, at) === last;
+}
+
+/** The type that the result lacks, or that it has one; undefined where only a scan can tell. Its first member is at `at`, its brace at `end`. */
+function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefined {
   // A key may be spelled with escapes, and a client may take the last of two: neither may hide another type.
   if (bytes.indexOf(asciiEscape, at) >= 0) return undefined;
+  if (endsComplete(bytes, at, end)) return 'has';
   const isComplete = standsAt(bytes, at, complete);
   if (bytes.indexOf(typeKey, isComplete ? at + complete.length : at) >= 0) return undefined;
   if (isComplete) return 'has';
@@ -51,7 +59,7 @@ function idFirst(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined
   if (end < 0 || !standsAt(bytes, end, thenResult)) return undefined;
   if (bytes[length - 1] !== brace || bytes[length - 2] !== brace) return undefined;
   const at = end + thenResult.length;
-  const type = typeAt(bytes, at);
+  const type = typeAt(bytes, at, length - 2);
   if (type === undefined) return undefined;
   const parts =
     type === 'has'
@@ -64,7 +72,7 @@ function idLast(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined 
   const idAt = bytes.length - 1 - id.length;
   if (bytes[bytes.length - 1] !== brace || endOfId(bytes, idAt, id) < 0) return undefined;
   if (!standsAt(bytes, idAt - thenEnvelope.length, thenEnvelope)) return undefined;
-  const type = typeAt(bytes, resultFirst.length);
+  const type = typeAt(bytes, resultFirst.length, idAt - thenEnvelope.length);
   if (type === undefined) return undefined;
   const tail = bytes.subarray(bytes.length - 1);
   const parts =
