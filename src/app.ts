@@ -127,10 +127,11 @@ export interface Inspection {
   readonly owner: UriOwner | undefined;
 }
 
-/** Starts every upstream without listening, looks at what it offers, and ends it. */
+/** Starts every upstream without listening, looks at what it offers, and ends it; rejects after an abort, when all have ended. */
 export async function inspect(
   config: Config,
   { log, env, secrets }: AppContext,
+  signal: AbortSignal,
   uri?: string,
 ): Promise<Inspection> {
   const version = packageVersion();
@@ -144,14 +145,24 @@ export async function inspect(
     instance: instanceOf(config),
     replica,
   });
-  for (const upstream of core.upstreams) upstream.start();
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  try {
+    signal.throwIfAborted();
+    for (const upstream of core.upstreams) upstream.start();
+    return await Promise.race([look(config, core, uri), aborted]);
+  } finally {
+    core.changes.stop();
+    await Promise.all(core.upstreams.map((upstream) => upstream.stop()));
+  }
+}
+
+async function look(config: Config, core: Core, uri: string | undefined): Promise<Inspection> {
   await settled(core);
   const names = await namesOf(config, core.catalog);
   const owner = uri === undefined ? undefined : await ownerOf(uri, names, core.catalog);
-  const upstreams = healthOf(config, core.catalog);
-  core.changes.stop();
-  await Promise.all(core.upstreams.map((upstream) => upstream.stop()));
-  return { upstreams, names, owner };
+  return { upstreams: healthOf(config, core.catalog), names, owner };
 }
 
 /** What this gateway is called across restarts: the same config file, the same name. */

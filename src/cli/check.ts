@@ -8,6 +8,7 @@ import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type Command, plural, readConfig } from './command.ts';
 import { nameWarnings } from './name-warnings.ts';
+import { interruptible } from './signals.ts';
 
 /** A server that is switched off is as it should be; one that lacks a value is not. */
 function verdictOf({ name, state }: UpstreamHealth, config: Config): 'ok' | 'off' | 'FAIL' {
@@ -51,7 +52,7 @@ export const check: Command = {
     const log = createLog({ level: 'error', secrets });
     const { upstreams: servers, names } = flags.offline
       ? { upstreams: offline(config), names: noNames }
-      : await inspect(config, { log, env: terminal.env, secrets });
+      : await interruptible((signal) => inspect(config, { log, env: terminal.env, secrets }, signal));
     const warnings = [...config.warnings, ...nameWarnings(names)];
     const trouble = flags.offline ? undefined : await certificateTrouble(config);
     const ok = trouble === undefined && servers.every((server) => verdictOf(server, config) !== 'FAIL');

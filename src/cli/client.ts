@@ -1,6 +1,6 @@
 /** A client for the command line: asks the gateway that runs, or starts one for the question. */
 import { randomBytes } from 'node:crypto';
-import { type App, startApp } from '../app.ts';
+import { startApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { createKey, hashOfKey } from '../config/key-hash.ts';
 import { createLog } from '../observe/log.ts';
@@ -9,6 +9,7 @@ import { metaKey } from '../protocol/message.ts';
 import { type Flags, readConfig, type Terminal } from './command.ts';
 import { pinnedFetch } from './pinned.ts';
 import { type Answer, type Fetch, isRecord, type Json, type PostOptions, post } from './post.ts';
+import { stopAtSignal } from './signals.ts';
 
 export interface Client {
   request(method: string, params: Json): Promise<Answer>;
@@ -73,27 +74,12 @@ function forItself({ tls: _, ...config }: Config, key: string): Config {
   };
 }
 
-/** Ends what an app has started before a signal ends this process: its children are out of reach of a Ctrl-C. */
-function stoppedBySignals(app: App): () => void {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  const release = (): void => {
-    for (const signal of signals) process.off(signal, onSignal);
-  };
-  const onSignal = (signal: NodeJS.Signals): void => {
-    release();
-    const die = (): boolean => process.kill(process.pid, signal);
-    app.stop(0).then(die, die);
-  };
-  for (const signal of signals) process.on(signal, onSignal);
-  return release;
-}
-
 async function startOwn(config: Config, terminal: Terminal): Promise<Client> {
   const secrets = new Secrets(config.secrets);
   const log = createLog({ level: 'error', secrets });
   const key = createKey(randomBytes);
   const app = await startApp(forItself(config, key), { log, env: terminal.env, secrets });
-  const release = stoppedBySignals(app);
+  const release = stopAtSignal(() => app.stop(0));
   await app.settled();
   return {
     ...clientOf(app.endpoint, { key }),

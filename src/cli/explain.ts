@@ -4,6 +4,7 @@ import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type Command, readConfig } from './command.ts';
 import { type Explanation, explanationOf } from './explanation.ts';
+import { interruptible } from './signals.ts';
 
 function linesOf({ name, owners, hints, nearest }: Explanation): readonly string[] {
   if (owners.length > 0)
@@ -43,7 +44,8 @@ export const explain: Command = {
     const secrets = new Secrets(config.secrets);
     const log = createLog({ level: 'error', secrets });
     const uri = URL.canParse(name) ? name : undefined;
-    const inspection = await inspect(config, { log, env: terminal.env, secrets }, uri);
+    const context = { log, env: terminal.env, secrets };
+    const inspection = await interruptible((signal) => inspect(config, context, signal, uri));
     const explanation = explanationOf(name, config, inspection);
     const isKnown = explanation.owners.length > 0;
     if (flags.json) {

@@ -5,6 +5,7 @@ import { createLog, type Log } from '../observe/log.ts';
 import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type Command, type ExitCode, plural, readConfig } from './command.ts';
+import { endSignals } from './signals.ts';
 
 const interruptDrainMs = 2_000;
 
@@ -38,8 +39,7 @@ function untilSignal(app: App, config: Config, log: Log, notifier: Notifier): Pr
         },
       );
     };
-    process.on('SIGTERM', onSignal);
-    process.on('SIGINT', onSignal);
+    for (const signal of endSignals) process.on(signal, onSignal);
   });
 }
 

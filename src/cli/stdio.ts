@@ -5,6 +5,7 @@ import { startStdioApp } from '../stdio-app.ts';
 import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
 import { Relay } from './relay.ts';
 import { tellConfig } from './serve.ts';
+import { endSignals } from './signals.ts';
 
 /** What serves the client; either end of it may come first. */
 interface Service {
@@ -44,8 +45,7 @@ async function untilEnd(service: Service, log: Log): Promise<ExitCode> {
       if (signals > 1) process.exit(1);
       resolve(signal);
     };
-    process.on('SIGTERM', onSignal);
-    process.on('SIGINT', onSignal);
+    for (const signal of endSignals) process.on(signal, onSignal);
   });
   const signal = await Promise.race([service.ended.then(() => undefined), signalled]);
   log.info({ signal }, signal === undefined ? 'stopping, since the client is gone' : `stopping on ${signal}`);

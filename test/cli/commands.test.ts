@@ -17,6 +17,8 @@ function folderWith(servers: (folder: string) => object, rest: object = {}): Ret
 }
 
 const oneServer = (folder: string): object => ({ one: rawServer(join(folder, 'log')) });
+/** A program that says nothing and stays. */
+const silent = `require('fs').appendFileSync(process.argv[1], JSON.stringify({ event: 'start', pid: process.pid }) + '\\n'); setInterval(() => {}, 1_000)`;
 const unset = { url: `https://example.com/\${COMMANDS_TEST_UNSET}` };
 
 /** Runs a command with the config of a folder, from that folder. */
@@ -295,5 +297,28 @@ describe('mcpyard', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(said);
     expect(stderr).toContain('mcpyard --help');
+  });
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'a check that %s ends leaves no process',
+    async (signal) => {
+      const { folder, file } = folderWith((at) => ({
+        one: { command: [process.execPath, '-e', silent, join(at, 'log')] },
+      }));
+      const pids = (): readonly number[] => startedPids(join(folder, 'log'));
+      const running = start(['check', '-c', file]);
+      await expect.poll(pids, { timeout: 10_000 }).toHaveLength(1);
+      running.child.kill(signal);
+      expect((await running.ended).signal).toBe(signal);
+      expect(pids().filter(isAlive)).toEqual([]);
+    },
+  );
+
+  test('a reader that leaves early changes no exit code', async () => {
+    const running = start(['schema', '--markdown']);
+    running.child.stdout?.destroy();
+    const { code, stderr } = await running.ended;
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
   });
 });

@@ -82,7 +82,7 @@ describe('mcpyard serve', () => {
     ]);
   });
 
-  test.each(['SIGTERM', 'SIGINT'] as const)(
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s ends it and all that it started, within five seconds and with exit code 0',
     async (signal) => {
       const { folder, pids } = twoServers();

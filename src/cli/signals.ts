@@ -1,0 +1,40 @@
+/** What a signal does to a command that has started servers: they end first, since a Ctrl-C doesn't reach them. */
+
+/** SIGHUP is a terminal that was closed. */
+export const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Calls `onSignal` at the first of the signals that end a process; returns what takes that back. */
+function atSignal(onSignal: (signal: NodeJS.Signals) => void): () => void {
+  const release = (): void => {
+    for (const signal of endSignals) process.off(signal, first);
+  };
+  const first = (signal: NodeJS.Signals): void => {
+    release();
+    onSignal(signal);
+  };
+  for (const signal of endSignals) process.on(signal, first);
+  return release;
+}
+
+/** At the first signal runs `stop`, then lets that signal end this process; returns what takes that back. */
+export const stopAtSignal = (stop: () => Promise<void>): (() => void) =>
+  atSignal((signal) => {
+    const die = (): boolean => process.kill(process.pid, signal);
+    stop().then(die, die);
+  });
+
+/** Runs something that can be aborted; after a signal it is aborted, and once it has ended the signal ends this process. */
+export async function interruptible<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const abort = new AbortController();
+  const running = run(abort.signal);
+  const release = atSignal((signal) => {
+    const die = (): boolean => process.kill(process.pid, signal);
+    abort.abort();
+    running.then(die, die);
+  });
+  try {
+    return await running;
+  } finally {
+    if (!abort.signal.aborted) release();
+  }
+}
