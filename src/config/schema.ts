@@ -50,7 +50,9 @@ const cache = z.strictObject({
 });
 
 const probe = z.strictObject({
-  interval: documented(duration().prefault('30s'), 'How often the health of an idle upstream is checked.'),
+  interval: documented(duration().prefault('30s'), 'How often the health of an idle upstream is checked.', {
+    later: 'it',
+  }),
 });
 
 const limits = z.strictObject({

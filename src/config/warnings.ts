@@ -7,6 +7,7 @@ import type { Settings } from './schema.ts';
 const noEffect = (key: string, isSet: boolean): readonly string[] =>
   isSet ? [`${key}: has no effect yet`] : [];
 
+const probeDefault = 30_000;
 const secretLengthMin = 32;
 
 function warningsOf(server: ServerConfig): readonly string[] {
@@ -25,6 +26,7 @@ function warningsOf(server: ServerConfig): readonly string[] {
 /** One sentence for each thing that is worth a second look. */
 export const warningsAbout = (settings: Settings, servers: readonly ServerConfig[]): readonly string[] => [
   ...warningsAboutDoors(settings),
+  ...noEffect('probe.interval', settings.probe.interval !== probeDefault),
   ...(settings.secret !== undefined && settings.secret.length < secretLengthMin
     ? [`secret: has fewer than ${secretLengthMin} characters, so it may be guessed`]
     : []),

@@ -325,6 +325,7 @@ describe('what is filled in', () => {
 
 describe('a key whose behaviour is still to come', () => {
   test.each([
+    ['probe: { interval: 5s }', 'probe.interval: has no effect yet'],
     ['servers: { x: { command: a, isolation: caller } }', 'servers.x.isolation: has no effect yet'],
     ['servers: { x: { command: a, idleTimeout: 5m } }', 'servers.x.idleTimeout: has no effect yet'],
   ])('%s is told', (text, warning) => {
@@ -385,7 +386,7 @@ test('a config written as JSON by a program is read', () => {
   expect({ lists, probe, warnings }).toEqual({
     lists: { deadlineMs: 2500, pageSize: 1000 },
     probe: { intervalMs: 400 },
-    warnings: [],
+    warnings: ['probe.interval: has no effect yet'],
   });
   expect(servers.map(({ target }) => target)).toEqual([
     {
