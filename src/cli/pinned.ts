@@ -2,11 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:tls';
-import { Agent, fetch as undiciFetch } from 'undici';
 import type { Fetch } from './post.ts';
 
 /** Nothing is sent to whoever shows another certificate than the one in this file; rejects where that can't be read. */
 export async function pinnedFetch(certFile: string): Promise<Fetch> {
+  const { Agent, fetch: undiciFetch } = await import('undici');
   const { raw } = new X509Certificate(await readFile(certFile));
   const dispatcher = new Agent({
     connect: ({ hostname, port }, callback) => {

@@ -5,8 +5,7 @@ import type { Log } from '../observe/log.ts';
 import { routeOf } from '../protocol/answer.ts';
 import type { Channel, ChannelEvents, Transport } from './channel.ts';
 import type { Identity } from './dialect.ts';
-import { openHttp } from './http.ts';
-import { openHttpSse } from './http-sse.ts';
+import type { HttpOptions } from './http.ts';
 import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
 import { Upstream, type UpstreamEvents } from './upstream.ts';
@@ -35,7 +34,13 @@ const connectTimeoutMs = 10_000;
 /** Lists, probes and watches must not wait for a place among calls. */
 const ownExchangesMax = 64;
 
-type Opener = (events: ChannelEvents, transport: Transport) => Channel;
+type Opener = (events: ChannelEvents, transport: Transport) => Channel | Promise<Channel>;
+
+/** Loaded when the first server over HTTP starts, since a start without one is quicker without it. */
+const overHttp = async (transport: Transport, options: HttpOptions): Promise<Channel> =>
+  transport === 'sse'
+    ? (await import('./http-sse.ts')).openHttpSse(options)
+    : (await import('./http.ts')).openHttp(options);
 
 function opener(server: ServerConfig, options: OpenOptions): Opener {
   const { target, name } = server;
@@ -61,7 +66,7 @@ function opener(server: ServerConfig, options: OpenOptions): Opener {
         });
     case 'http':
       return (events, transport) =>
-        (transport === 'sse' ? openHttpSse : openHttp)({
+        overHttp(transport, {
           name,
           url: target.url,
           headers: target.headers,
