@@ -12,6 +12,7 @@ export const pages: readonly string[] = [
   'README.md',
   'ARCHITECTURE.md',
   'CHANGELOG.md',
+  'SECURITY.md',
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => path.join('docs', file)),
