@@ -87,6 +87,7 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }:
         if (reason === 'too-big' && upstream.transport !== 'stdio') metrics.limitHit('result');
       },
       listening: (_, delta) => metrics.subscriptions('upstream', delta),
+      passed: (_, kind) => metrics.notification(kind, 'sent'),
       dropped: (name, kind) => {
         metrics.notification(kind, 'dropped');
         if (kind === 'too-long') metrics.limitHit('result');

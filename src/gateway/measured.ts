@@ -80,6 +80,8 @@ function ended(call: Call, outcome: Outcome, ms: number, metrics: Metrics): Oper
   const { known, version } = call;
   const method = call.alias ?? call.request.method;
   metrics.requestEnded();
-  if (method !== listen) metrics.overhead(method, (ms - call.upstreamMs) / 1000);
-  return metrics.serverOperation(method, known?.tool, known?.prompt, errorType(outcome), version, ms / 1000);
+  const error = errorType(outcome);
+  const operation = metrics.serverOperation(method, known?.tool, known?.prompt, error, version, ms / 1000);
+  if (method !== listen) metrics.overhead(operation, (ms - call.upstreamMs) / 1000);
+  return operation;
 }

@@ -2,7 +2,7 @@
 import type { Era } from '../protocol/era.ts';
 import { limitNames } from '../protocol/limits.ts';
 import { column, counterRowsMax, eraColumn, reasonColumn, upstreamColumn } from './columns.ts';
-import { add, counter, type Family } from './families.ts';
+import { add, counter, type Filled } from './families.ts';
 import {
   type BridgeOutcome,
   bridgeOutcomes,
@@ -17,17 +17,17 @@ import type { Row } from './rows.ts';
 const statusLabelsMax = 64;
 
 export interface CounterFamilies {
-  readonly upstreamErrors: Family;
-  readonly cache: Family;
-  readonly bridge: Family;
-  readonly rounds: Family;
-  readonly mismatches: Family;
-  readonly restarts: Family;
-  readonly stderr: Family;
-  readonly limits: Family;
-  readonly authFailures: Family;
-  readonly passthrough: Family;
-  readonly notifications: Family;
+  readonly upstreamErrors: Filled;
+  readonly cache: Filled;
+  readonly bridge: Filled;
+  readonly rounds: Filled;
+  readonly mismatches: Filled;
+  readonly restarts: Filled;
+  readonly stderr: Filled;
+  readonly limits: Filled;
+  readonly authFailures: Filled;
+  readonly passthrough: Filled;
+  readonly notifications: Filled;
 }
 
 type Column = ReturnType<typeof column>;
@@ -42,7 +42,7 @@ export function counterFamilies(): CounterFamilies {
   });
   for (const limit of limitNames) limits.rows.find(limit);
   const onFull = (): void => add(limits.rows.find('metricRows'), 1);
-  const count = (name: string, help: string, columns: readonly Column[]): Family =>
+  const count = (name: string, help: string, columns: readonly Column[]): Filled =>
     counter({ name, help, columns, rowsMax: counterRowsMax, onFull });
   return {
     upstreamErrors: count('mcpyard_upstream_errors_total', 'Failures of upstreams.', [
@@ -83,7 +83,7 @@ export function counterFamilies(): CounterFamilies {
 }
 
 function bridgeFamilies(
-  count: (name: string, help: string, columns: readonly Column[]) => Family,
+  count: (name: string, help: string, columns: readonly Column[]) => Filled,
 ): Pick<CounterFamilies, 'bridge' | 'rounds'> {
   const bridge = count('mcpyard_era_bridge_total', 'Calls by the eras of their two sides.', [
     eraColumn('client_era'),
@@ -104,7 +104,7 @@ type PerEra<T> = Readonly<Record<Era, T>>;
 const perEra = <T>(make: (era: Era) => T): PerEra<T> => ({ modern: make('modern'), legacy: make('legacy') });
 
 /** All rows there can be, ready for the hot path: by the client's era, the upstream's, and the outcome. */
-export const bridgeRows = ({ rows }: Family): PerEra<PerEra<Readonly<Record<BridgeOutcome, Row>>>> =>
+export const bridgeRows = ({ rows }: Filled): PerEra<PerEra<Readonly<Record<BridgeOutcome, Row>>>> =>
   perEra((client) =>
     perEra((upstream) => {
       const row = (outcome: BridgeOutcome): Row => rows.find(client, upstream, outcome);
@@ -117,5 +117,5 @@ export const bridgeRows = ({ rows }: Family): PerEra<PerEra<Readonly<Record<Brid
     }),
   );
 
-export const roundRows = ({ rows }: Family): PerEra<PerEra<Row>> =>
+export const roundRows = ({ rows }: Filled): PerEra<PerEra<Row>> =>
   perEra((client) => perEra((upstream) => rows.find(client, upstream)));

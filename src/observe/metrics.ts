@@ -6,7 +6,13 @@ import { exposition } from './exposition.ts';
 import { add, type Family, observe } from './families.ts';
 import { createGauges, type Gauges } from './gauges.ts';
 import { type BridgeOutcome, notificationKinds, other } from './labels.ts';
-import { operationBuckets, operationFamilies, overheadBuckets, sessionBuckets } from './operations.ts';
+import {
+  furtherCells,
+  operationBuckets,
+  operationFamilies,
+  overheadBuckets,
+  sessionBuckets,
+} from './operations.ts';
 import type { Row } from './rows.ts';
 
 /** What a request of a client was counted under. */
@@ -27,8 +33,8 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   ): Operation;
   /** How long its message was, and that of its answer. */
   operationBytes(operation: Operation, request: number, response: number): void;
-  /** What of the time of a client's request no upstream took. */
-  overhead(method: string, seconds: number): void;
+  /** What of its time no upstream took. */
+  overhead(operation: Operation, seconds: number): void;
   /** One request to an upstream has ended; `tool` is the upstream's own name. */
   clientOperation(
     upstream: string,
@@ -105,8 +111,8 @@ type Timings = Pick<
 >;
 
 function timings(families: ReturnType<typeof operationFamilies>, buckets: readonly number[]): Timings {
-  const { server, client, overhead, session } = families;
-  const requestCell = buckets.length + 2;
+  const { server, client, session } = families;
+  const cells = furtherCells(buckets);
   return {
     serverOperation(method, tool, prompt, error, revision, seconds) {
       const row = server.rows.find(tool ?? '', prompt ?? '', method, error ?? '', revision);
@@ -114,10 +120,10 @@ function timings(families: ReturnType<typeof operationFamilies>, buckets: readon
       return row;
     },
     operationBytes(operation, request, response) {
-      add(operation, request, requestCell);
-      add(operation, response, requestCell + 1);
+      add(operation, request, cells.request);
+      add(operation, response, cells.response);
     },
-    overhead: (method, seconds) => observe(overhead.rows.find(method), overheadBuckets, seconds),
+    overhead: (operation, seconds) => observe(operation, overheadBuckets, seconds, cells.overhead),
     clientOperation(upstream, method, tool, error, transport, era, seconds) {
       const row = client.rows.find(tool ?? '', upstream, method, error ?? '', transport, era);
       observe(row, buckets, seconds);

@@ -9,7 +9,7 @@ import {
   revisionColumn,
   upstreamColumn,
 } from './columns.ts';
-import { type Family, histogram, tally } from './families.ts';
+import { cellsOf, type Family, type Filled, histogram, summed, tally } from './families.ts';
 import { firstOf } from './labels.ts';
 
 /** Upper bounds in seconds, of OpenTelemetry's MCP conventions. */
@@ -24,14 +24,17 @@ export const overheadBuckets: readonly number[] = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ];
 
-/** The numbers that a row of an operation has behind those of its histogram. */
-const byteCells = 2;
+/** Where the further numbers of a request's row are: the bytes of both messages, then the gateway's own share of the time. */
+export function furtherCells(buckets: readonly number[]) {
+  const request = cellsOf(buckets);
+  return { request, response: request + 1, overhead: request + 2 };
+}
 
 export interface OperationFamilies {
-  readonly server: Family;
-  readonly client: Family;
+  readonly server: Filled;
+  readonly client: Filled;
   readonly overhead: Family;
-  readonly session: Family;
+  readonly session: Filled;
   readonly requestBytes: Family;
   readonly responseBytes: Family;
 }
@@ -44,6 +47,7 @@ export interface FullLimits {
 /** `full` is told of each recording that finds no place of its own. */
 export function operationFamilies(buckets: readonly number[], full: FullLimits): OperationFamilies {
   const onFull = (): void => full.rows();
+  const cells = furtherCells(buckets);
   const name = (label: string) => nameColumn(label, () => full.labels());
   const server = histogram({
     name: 'mcp_server_operation_duration_seconds',
@@ -58,7 +62,7 @@ export function operationFamilies(buckets: readonly number[], full: FullLimits):
     rowsMax: histogramRowsMax,
     onFull,
     buckets,
-    further: byteCells,
+    further: 2 + cellsOf(overheadBuckets),
   });
   return {
     server,
@@ -77,13 +81,13 @@ export function operationFamilies(buckets: readonly number[], full: FullLimits):
       onFull,
       buckets,
     }),
-    overhead: histogram({
+    overhead: summed({
       name: 'mcpyard_overhead_seconds',
       help: 'What of the time of requests of clients no upstream took.',
-      columns: [methodColumn()],
-      rowsMax: histogramRowsMax,
-      onFull,
+      rows: server.rows,
+      cell: cells.overhead,
       buckets: overheadBuckets,
+      label: { name: 'mcp_method_name', of: ({ c }) => c },
     }),
     session: histogram({
       name: 'mcp_server_session_duration_seconds',
@@ -97,13 +101,13 @@ export function operationFamilies(buckets: readonly number[], full: FullLimits):
       name: 'mcpyard_request_bytes_total',
       help: 'Bytes of the messages of requests of clients.',
       rows: server.rows,
-      cell: buckets.length + 2,
+      cell: cells.request,
     }),
     responseBytes: tally({
       name: 'mcpyard_response_bytes_total',
       help: 'Bytes of the messages that answered them.',
       rows: server.rows,
-      cell: buckets.length + 3,
+      cell: cells.response,
     }),
   };
 }

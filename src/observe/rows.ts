@@ -103,4 +103,5 @@ const chainOf = (a: string, b: string, c: string): string => (a !== '' ? a : b !
 
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' };
 
-const escapeLabel = (value: string): string => value.replace(/[\\\n"]/g, (found) => escapes[found] ?? found);
+export const escapeLabel = (value: string): string =>
+  value.replace(/[\\\n"]/g, (found) => escapes[found] ?? found);

@@ -33,6 +33,8 @@ interface ConnectionEvents {
   resourceUpdated(uri: string): void;
   /** An exchange failed in the transport, not in the server's words. */
   failed(error: Error): void;
+  /** A notification of a call went to its caller: counted. */
+  passed(kind: string): void;
   /** A message that can't be used: counted. */
   dropped(kind: string): void;
   /** Something that the server asks was refused without asking anybody. */
@@ -181,6 +183,7 @@ export class Connection {
       asked: (message, whose) => this.#questions.ask(message, whose),
       listChanged: events.listChanged,
       resourceUpdated: events.resourceUpdated,
+      passed: events.passed,
       dropped: events.dropped,
     });
   }

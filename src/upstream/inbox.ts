@@ -17,6 +17,8 @@ export interface InboxOptions {
   asked(message: UpstreamMessage & { readonly kind: 'request' }, exchange: CallExchange | undefined): void;
   listChanged(kinds: readonly ListKind[]): void;
   resourceUpdated(uri: string): void;
+  /** A notification of a call went to its caller. */
+  passed(kind: string): void;
   dropped(kind: string): void;
 }
 
@@ -117,7 +119,12 @@ function passProgress(message: Notification, options: InboxOptions): void {
   const { call } = exchange;
   const bytes = call.request.bytes.subarray(own.start, own.end);
   call.deadline?.renew();
-  if (exchange.isWaiting) call.notify(splice(message.bytes, [{ start: token.start, end: token.end, bytes }]));
+  if (!exchange.isWaiting) {
+    options.dropped(message.method);
+    return;
+  }
+  call.notify(splice(message.bytes, [{ start: token.start, end: token.end, bytes }]));
+  options.passed(message.method);
 }
 
 /** Log lines reach a caller who asked for them, on the stream of its call; on a shared channel only where one call is open, never by guess. */
@@ -132,4 +139,5 @@ function passLog(message: Notification, onStream: CallExchange | undefined, opti
     return;
   }
   call.notify(message.bytes);
+  options.passed(message.method);
 }

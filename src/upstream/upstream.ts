@@ -39,6 +39,8 @@ export interface UpstreamEvents {
   failed(upstream: Upstream, reason: string): void;
   /** A stream on which it tells of changes was opened or has ended. */
   listening(upstream: Upstream, delta: 1 | -1): void;
+  /** A notification of a call went from it to its caller. */
+  passed(upstream: string, kind: string): void;
   /** Something that came from it, or was meant for it, went nowhere. */
   dropped(upstream: string, kind: string): void;
 }
@@ -55,7 +57,7 @@ export interface UpstreamOptions {
   readonly parks: ParkedCalls;
   readonly state: StateOptions;
   /** Opens the transport; must not throw. */
-  open(events: ChannelEvents, transport: Transport): Channel;
+  open(events: ChannelEvents, transport: Transport): Channel | Promise<Channel>;
   readonly events: UpstreamEvents;
   readonly log: Log;
   readonly now: () => number;
@@ -177,7 +179,8 @@ export class Upstream {
       message: (bytes) => connection.receive(bytes, undefined),
       closed: (cause) => this.#lost(connection, cause),
     };
-    const channel = this.#options.open(events, this.#transport);
+    const channel = await this.#options.open(events, this.#transport);
+    if (this.#isStopped()) return channel.close();
     const connection: Connection = new Connection(channel, modernDialect(this.#options.identity), {
       upstream: this.name,
       scan: this.#options.scan,
@@ -195,6 +198,7 @@ export class Upstream {
             `${this.name}: ${method} was refused: ${why}`,
           ),
         recover: () => this.#recover(connection),
+        passed: (kind) => this.#options.events.passed(this.name, kind),
         dropped: (kind) => this.#options.events.dropped(this.name, kind),
       },
     });

@@ -25,7 +25,7 @@ async function everything(): Promise<Exposition> {
   const metrics = createMetrics({ version: '1' });
   const operation = metrics.serverOperation('tools/call', 't', 'p', 'tool_error', '2026-07-28', 1);
   metrics.operationBytes(operation, 1, 1);
-  metrics.overhead('tools/call', 1);
+  metrics.overhead(operation, 1);
   metrics.sessionEnded('2025-11-25', 1);
   metrics.eraBridge('modern', 'legacy', 'ok');
   metrics.listBytes('tools', 1);

@@ -116,9 +116,14 @@ describe('what goes with a request', () => {
 
   test("is the gateway's own share, from 50 microseconds on", async () => {
     const metrics = createMetrics({ version: '1' });
-    for (const seconds of [0.00001, 0.00005, 0.00006, 0.0004, 2]) metrics.overhead('tools/call', seconds);
-    metrics.overhead('evil/method', 0.1);
+    const call = (method: string, tool: string | undefined, seconds: number): void =>
+      metrics.overhead(metrics.serverOperation(method, tool, undefined, undefined, revision, 1), seconds);
+    for (const seconds of [0.00001, 0.00005, 0.00006]) call('tools/call', 'a', seconds);
+    for (const seconds of [0.0004, 2]) call('tools/call', 'b', seconds);
+    call('evil/method', undefined, 0.1);
     const { value } = await read(metrics);
+    const sum = value('mcpyard_overhead_seconds_sum', { mcp_method_name: 'tools/call' });
+    expect(sum).toBeCloseTo(2.00052);
     const upTo = (le: string) =>
       value('mcpyard_overhead_seconds_bucket', { mcp_method_name: 'tools/call', le });
     expect(['0.00005', '0.0001', '0.00025', '0.0005', '1', '+Inf'].map(upTo)).toEqual([2, 3, 3, 4, 4, 5]);

@@ -57,6 +57,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
       listChanged: (kinds) => told.push(`changed ${kinds.join(' ')}`),
       resourceUpdated: (uri) => told.push(`updated ${uri}`),
       failed: (error) => told.push(`failed ${error.message}`),
+      passed: () => undefined,
       dropped: (kind) => told.push(`dropped ${kind}`),
     },
   });

@@ -43,6 +43,7 @@ export function openOne(server: object, more: object = {}): Opened {
       mayHaveChanged: (_, kinds) => told.push(`may have changed ${names(kinds)}`),
       failed: (_, reason) => told.push(`failed ${reason}`),
       listening: () => undefined,
+      passed: () => undefined,
       dropped: (_, kind) => told.push(`dropped ${kind}`),
     },
     stderr: () => undefined,
