@@ -50,7 +50,7 @@ describe('README.md', () => {
   test('shows a config that mcpyard takes', () => {
     const [, yaml = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(readme) ?? [];
     const config = parseConfig(yaml, {
-      file: '/work/config.yaml',
+      file: '/srv/config.yaml',
       env: { TOKEN: 'a-token' },
       readSecretFile: () => '',
     });
