@@ -59,6 +59,8 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     upstreams: () => healthOf(config, core.catalog),
   };
   const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
+  // Before anything listens: the first call must meet servers that are starting.
+  await endOrphans(instanceOf(config));
   const admin = await startAdmin({
     address: config.admin,
     hosts: config.hosts,
@@ -81,7 +83,6 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     await admin.close();
     throw error;
   });
-  await endOrphans(instanceOf(config));
   for (const upstream of core.upstreams) upstream.start();
   let stopping: Promise<void> | undefined;
   return {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -61,6 +61,25 @@ function twoServers() {
   return { folder, pids: () => logs.flatMap(startedPids) };
 }
 
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Resolves as soon as something takes connections. */
+async function listening(port: number): Promise<void> {
+  const takes = await new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.once('connect', () => socket.destroy());
+    socket.once('error', () => resolve(false));
+  });
+  if (!takes) await listening(port);
+}
+
 describe('mcpyard serve', () => {
   test('says in one line where it serves, and in one line a server what it has', async () => {
     const { folder } = twoServers();
@@ -99,6 +118,23 @@ describe('mcpyard serve', () => {
       expect(pids().filter(isAlive)).toEqual([]);
     },
   );
+
+  test('calls that come with the first connection wait for the start of their server', async () => {
+    const port = await freePort();
+    const folder = folderWith();
+    folder.write({
+      ...anywhere,
+      listen: `127.0.0.1:${port}`,
+      servers: { one: rawServer(join(folder.folder, 'log')) },
+    });
+    serve(folder);
+    const url = `http://127.0.0.1:${port}/mcp`;
+    await listening(port);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => callTool(url, 'one__echo', { text: 'early' })),
+    );
+    for (const answer of answers) expect(textOf(answer)).toContain('early');
+  });
 
   test('a child that ignores the end of its input and SIGTERM is gone within five seconds all the same', async () => {
     const folder = folderWith();
