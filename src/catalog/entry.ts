@@ -80,6 +80,13 @@ const leftOut = (kind: ListKind, name: string, reason: string): Read => ({
   leftOut: { kind, name, reason },
 });
 
+/** A copy in memory of its own, so that an item keeps neither its upstream's page alive nor a piece of Node's pool. */
+function ownBytes(bytes: Buffer): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
+
 /** Reads one item of a list; what is malformed is left out alone, with the reason. */
 export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): Read {
   if (item[0] !== 0x7b) return leftOut(kind, '?', 'it is no object');
@@ -107,8 +114,7 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
       upstream: context.server.name,
       localKey: key,
       publicKey,
-      // A copy of its own, so that an item does not keep a whole page of its upstream alive.
-      bytes: splice(item, edits),
+      bytes: ownBytes(splice(item, edits)),
       paramHeaders: checked.headers,
       asTask:
         context.era === 'legacy' &&
