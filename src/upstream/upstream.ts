@@ -56,7 +56,7 @@ export interface UpstreamOptions {
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
   readonly state: StateOptions;
-  /** Opens the transport; must not throw. */
+  /** Opens the transport; a rejection is a start that failed. */
   open(events: ChannelEvents, transport: Transport): Channel | Promise<Channel>;
   readonly events: UpstreamEvents;
   readonly log: Log;
@@ -179,8 +179,8 @@ export class Upstream {
       message: (bytes) => connection.receive(bytes, undefined),
       closed: (cause) => this.#lost(connection, cause),
     };
-    const channel = await this.#options.open(events, this.#transport);
-    if (this.#isStopped()) return channel.close();
+    const channel = await this.#open(events);
+    if (channel === undefined) return;
     const connection: Connection = new Connection(channel, modernDialect(this.#options.identity), {
       upstream: this.name,
       scan: this.#options.scan,
@@ -230,6 +230,18 @@ export class Upstream {
       }
       this.#fall(afterRefusal(error as Error, this.#refused), false);
     }
+  }
+
+  /** Undefined where it is not wanted any more, or could not be loaded, after which it is down. */
+  async #open(events: ChannelEvents): Promise<Channel | undefined> {
+    try {
+      const channel = await this.#options.open(events, this.#transport);
+      if (!this.#isStopped()) return channel;
+      await channel.close();
+    } catch (error) {
+      if (!this.#isStopped()) this.#fall(error as Error, false);
+    }
+    return undefined;
   }
 
   /** Asked anew each time, since it changes while something is waited for. */
