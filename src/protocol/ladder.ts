@@ -43,10 +43,9 @@ const missingMeta = (key: string): Refusal =>
 
 const hasVersion: Check = ({ version }) => (version === undefined ? missingMeta(metaKey.version) : undefined);
 
-const versionMatches: Check = ({ request, header }) => {
+const versionMatches: Check = ({ header, version: body }) => {
   if (header === undefined) return undefined;
   const value = header('mcp-protocol-version');
-  const body = bodyVersion(request.bytes, request.meta);
   if (value === body) return undefined;
   return mismatch(
     'mcp-protocol-version',
