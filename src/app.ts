@@ -84,6 +84,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     throw error;
   });
   for (const upstream of core.upstreams) upstream.start();
+  admin.prepare();
   let stopping: Promise<void> | undefined;
   return {
     endpoint: downstream.endpoint,

@@ -27,6 +27,8 @@ export interface AdminOptions {
 export interface Admin {
   /** `http://host:port`, with the port that was picked. */
   readonly url: string;
+  /** Loads what answers, so that the first request does not wait for it; costs some 70 ms of the processor. */
+  prepare(): void;
   /** Takes no new connections; what is being answered has a second to end. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -42,6 +44,11 @@ const lingerMs = 1_000;
 
 /** Starts listening; rejects with an error that names the address and the key `admin` where that can't be. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
+  let loading: Promise<Express> | undefined;
+  const load = (): Promise<Express> => {
+    loading ??= createApp(options);
+    return loading;
+  };
   const server = createServer(
     {
       keepAliveTimeout: keepAliveMs,
@@ -49,7 +56,15 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       requestTimeout: requestMs,
       maxHeaderSize: headerBytesMax,
     },
-    await createApp(options),
+    (req, res) => {
+      load().then(
+        (app) => app(req, res),
+        (error: unknown) => {
+          options.log.error({ err: error }, 'admin: what answers could not be loaded');
+          res.destroy();
+        },
+      );
+    },
   );
   server.maxConnections = connectionsMax;
   server.timeout = stalledMs;
@@ -58,6 +73,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   let closing: Promise<void> | undefined;
   return {
     url: `http://${urlHost(options.address.host)}:${port}`,
+    // Where that fails, the first request says so.
+    prepare: () => void load().catch(() => undefined),
     close: () => {
       closing ??= close(server);
       return closing;

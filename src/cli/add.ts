@@ -7,11 +7,9 @@ import { validServerName } from '../config/import-names.ts';
 import { variablesIn } from '../config/import-references.ts';
 import { plainSecretsNote } from '../config/import-secrets.ts';
 import type { Tree } from '../config/tree.ts';
-import type { Command, ExitCode, Flags, Terminal } from './command.ts';
+import type { ExitCode, Flags, Run, Terminal } from './command.ts';
 import { openConfigFile, saveConfigFile, shownFile } from './config-file.ts';
-
-/** How a command is told apart from options of mcpyard. */
-export const commandHint = 'A command goes behind --, as in: mcpyard add NAME -- COMMAND ARG…';
+import { commandHint } from './usage.ts';
 
 interface Wanted {
   readonly server: Tree;
@@ -111,17 +109,10 @@ async function addServer(
   return 0;
 }
 
-export const add: Command = {
-  usage: 'add NAME URL | -- COMMAND ARG… [--force]',
-  summary:
-    "put a server into the config; --env NAME=VALUE and --header 'Name: value' may be given several times",
-  flags: ['env', 'header', 'force', 'rest'],
-  wordsMax: 2,
-  run: async ([name, url], flags, terminal) => {
-    if (name !== undefined) return addServer(name, url, flags, terminal);
-    terminal.err(
-      `Which name? For instance: mcpyard add memory -- npx -y @modelcontextprotocol/server-memory\n`,
-    );
-    return 2;
-  },
+export const add: Run = async ([name, url], flags, terminal) => {
+  if (name !== undefined) return addServer(name, url, flags, terminal);
+  terminal.err(
+    `Which name? For instance: mcpyard add memory -- npx -y @modelcontextprotocol/server-memory\n`,
+  );
+  return 2;
 };

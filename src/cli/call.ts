@@ -1,6 +1,6 @@
 /** `mcpyard call NAME [JSON]`: calls one tool and prints what it says. */
 import { openClient } from './client.ts';
-import type { Command, ExitCode, Flags, Terminal } from './command.ts';
+import type { ExitCode, Flags, Run, Terminal } from './command.ts';
 import { type Answer, isRecord, type Json } from './post.ts';
 
 /** The arguments, or what is wrong with them. */
@@ -36,27 +36,21 @@ function print(answer: Answer, flags: Flags, terminal: Terminal): ExitCode {
   return 1;
 }
 
-export const call: Command = {
-  usage: 'call NAME [JSON] [--url URL] [--key KEY] [--json]',
-  summary: 'call one tool with these arguments',
-  flags: ['json', 'url', 'key'],
-  wordsMax: 2,
-  run: async ([name, json], flags, terminal) => {
-    if (name === undefined) {
-      terminal.err('Which tool? For instance: mcpyard call everything__echo \'{"message":"hi"}\'\n');
-      return 2;
-    }
-    const args = argumentsOf(json);
-    if (typeof args === 'string') {
-      terminal.err(`${args}\n`);
-      return 2;
-    }
-    const client = await openClient(flags, terminal);
-    if (client === undefined) return 2;
-    try {
-      return print(await client.request('tools/call', { name, arguments: args }), flags, terminal);
-    } finally {
-      await client.close();
-    }
-  },
+export const call: Run = async ([name, json], flags, terminal) => {
+  if (name === undefined) {
+    terminal.err('Which tool? For instance: mcpyard call everything__echo \'{"message":"hi"}\'\n');
+    return 2;
+  }
+  const args = argumentsOf(json);
+  if (typeof args === 'string') {
+    terminal.err(`${args}\n`);
+    return 2;
+  }
+  const client = await openClient(flags, terminal);
+  if (client === undefined) return 2;
+  try {
+    return print(await client.request('tools/call', { name, arguments: args }), flags, terminal);
+  } finally {
+    await client.close();
+  }
 };

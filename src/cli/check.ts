@@ -6,7 +6,7 @@ import { noNames } from '../names.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
 import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
-import { type Command, plural, readConfig } from './command.ts';
+import { plural, type Run, readConfig } from './command.ts';
 import { nameWarnings } from './name-warnings.ts';
 import { interruptible } from './signals.ts';
 
@@ -40,32 +40,26 @@ const offline = (config: Config): readonly UpstreamHealth[] =>
     leftOut: [],
   }));
 
-export const check: Command = {
-  usage: 'check [--offline] [--json]',
-  summary: 'check the config, then each server; exit 0, 1 (a server is not up) or 2 (the config is wrong)',
-  flags: ['json', 'offline'],
-  wordsMax: 0,
-  run: async (_args, flags, terminal) => {
-    const config = await readConfig(flags, terminal);
-    if (config === undefined) return 2;
-    const secrets = new Secrets(config.secrets);
-    const log = createLog({ level: 'error', secrets });
-    const { upstreams: servers, names } = flags.offline
-      ? { upstreams: offline(config), names: noNames }
-      : await interruptible((signal) => inspect(config, { log, env: terminal.env, secrets }, signal));
-    const warnings = [...config.warnings, ...nameWarnings(names)];
-    const trouble = flags.offline ? undefined : await certificateTrouble(config);
-    const ok = trouble === undefined && servers.every((server) => verdictOf(server, config) !== 'FAIL');
-    if (flags.json) {
-      const { file } = config;
-      terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, trouble, servers }))}\n`);
-      return ok ? 0 : 1;
-    }
-    for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
-    terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
-    if (trouble !== undefined) terminal.out(`FAIL ${trouble}\n`);
-    for (const server of servers)
-      for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);
+export const check: Run = async (_args, flags, terminal) => {
+  const config = await readConfig(flags, terminal);
+  if (config === undefined) return 2;
+  const secrets = new Secrets(config.secrets);
+  const log = createLog({ level: 'error', secrets });
+  const { upstreams: servers, names } = flags.offline
+    ? { upstreams: offline(config), names: noNames }
+    : await interruptible((signal) => inspect(config, { log, env: terminal.env, secrets }, signal));
+  const warnings = [...config.warnings, ...nameWarnings(names)];
+  const trouble = flags.offline ? undefined : await certificateTrouble(config);
+  const ok = trouble === undefined && servers.every((server) => verdictOf(server, config) !== 'FAIL');
+  if (flags.json) {
+    const { file } = config;
+    terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, trouble, servers }))}\n`);
     return ok ? 0 : 1;
-  },
+  }
+  for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
+  terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
+  if (trouble !== undefined) terminal.out(`FAIL ${trouble}\n`);
+  for (const server of servers)
+    for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);
+  return ok ? 0 : 1;
 };

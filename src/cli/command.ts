@@ -32,6 +32,9 @@ export interface Flags {
   readonly rest: readonly string[] | undefined;
 }
 
+/** One command at work; never throws for what a person can type. */
+export type Run = (args: readonly string[], flags: Flags, terminal: Terminal) => Promise<ExitCode>;
+
 export interface Command {
   /** One line of the help. */
   readonly summary: string;
@@ -40,7 +43,8 @@ export interface Command {
   readonly flags: readonly (keyof Flags)[];
   /** How many words may follow its name. */
   readonly wordsMax: number;
-  run(args: readonly string[], flags: Flags, terminal: Terminal): Promise<ExitCode>;
+  /** Loads what it runs, and nothing that other commands need. */
+  load(): Promise<Run>;
 }
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

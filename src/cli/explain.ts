@@ -2,7 +2,7 @@
 import { type Inspection, inspect } from '../app.ts';
 import { createLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
-import { type Command, readConfig } from './command.ts';
+import { type Run, readConfig } from './command.ts';
 import { type Explanation, explanationOf } from './explanation.ts';
 import { interruptible } from './signals.ts';
 
@@ -29,31 +29,25 @@ const unknownOnes = ({ upstreams }: Inspection): readonly string[] =>
       : [`server ${name} is ${state}: ${error ?? 'its names are not known'}`],
   );
 
-export const explain: Command = {
-  usage: 'explain NAME [--json]',
-  summary: 'say which server a tool, prompt or resource URI is of, and why it is called so',
-  flags: ['json'],
-  wordsMax: 1,
-  run: async ([name], flags, terminal) => {
-    if (name === undefined) {
-      terminal.err('Which name? For instance: mcpyard explain everything__echo\n');
-      return 2;
-    }
-    const config = await readConfig(flags, terminal);
-    if (config === undefined) return 2;
-    const secrets = new Secrets(config.secrets);
-    const log = createLog({ level: 'error', secrets });
-    const uri = URL.canParse(name) ? name : undefined;
-    const context = { log, env: terminal.env, secrets };
-    const inspection = await interruptible((signal) => inspect(config, context, signal, uri));
-    const explanation = explanationOf(name, config, inspection);
-    const isKnown = explanation.owners.length > 0;
-    if (flags.json) {
-      terminal.out(`${secrets.mask(JSON.stringify({ ok: isKnown, ...explanation }))}\n`);
-      return isKnown ? 0 : 1;
-    }
-    for (const line of unknownOnes(inspection)) terminal.err(`${secrets.mask(line)}\n`);
-    for (const line of linesOf(explanation)) terminal.out(`${secrets.mask(line)}\n`);
+export const explain: Run = async ([name], flags, terminal) => {
+  if (name === undefined) {
+    terminal.err('Which name? For instance: mcpyard explain everything__echo\n');
+    return 2;
+  }
+  const config = await readConfig(flags, terminal);
+  if (config === undefined) return 2;
+  const secrets = new Secrets(config.secrets);
+  const log = createLog({ level: 'error', secrets });
+  const uri = URL.canParse(name) ? name : undefined;
+  const context = { log, env: terminal.env, secrets };
+  const inspection = await interruptible((signal) => inspect(config, context, signal, uri));
+  const explanation = explanationOf(name, config, inspection);
+  const isKnown = explanation.owners.length > 0;
+  if (flags.json) {
+    terminal.out(`${secrets.mask(JSON.stringify({ ok: isKnown, ...explanation }))}\n`);
     return isKnown ? 0 : 1;
-  },
+  }
+  for (const line of unknownOnes(inspection)) terminal.err(`${secrets.mask(line)}\n`);
+  for (const line of linesOf(explanation)) terminal.out(`${secrets.mask(line)}\n`);
+  return isKnown ? 0 : 1;
 };

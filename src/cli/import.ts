@@ -7,7 +7,7 @@ import { ConfigError } from '../config/errors.ts';
 import { type ClientFile, readClientFile } from '../config/import-clients.ts';
 import { parseLooseJson } from '../config/import-json.ts';
 import { type ImportSource, type ImportStep, planImport } from '../config/import-plan.ts';
-import { type Command, type ExitCode, type Flags, plural, type Terminal } from './command.ts';
+import { type ExitCode, type Flags, plural, type Run, type Terminal } from './command.ts';
 import { type ConfigFile, isAbsent, openConfigFile, saveConfigFile, shownFile } from './config-file.ts';
 
 /** The most bytes of a client's file: some keep their history in it. */
@@ -171,20 +171,14 @@ async function importAll(
   return isFine(steps) ? 0 : 1;
 }
 
-export const importCommand: Command = {
-  usage: 'import FILE… [--dry-run] [--force] [--json]',
-  summary: 'take over the servers of Claude Desktop, Claude Code, Cursor or VS Code from their file',
-  flags: ['json', 'dryRun', 'force'],
-  wordsMax: Number.POSITIVE_INFINITY,
-  run: async (files, flags, terminal) => {
-    if (files.length === 0) {
-      terminal.err('Which file? For instance: mcpyard import .mcp.json\n');
-      return 2;
-    }
-    const read = await Promise.all([...new Set(files)].map((file) => readSource(file, terminal)));
-    const unread = read.flatMap((file) => ('message' in file ? [`${file.label} ${file.message}`] : []));
-    if (unread.length > 0) return fail(unread.join('\n'), 2, flags, terminal);
-    const sources = read.flatMap((file) => ('contents' in file ? [file] : []));
-    return importAll(sources, flags, terminal);
-  },
+export const importCommand: Run = async (files, flags, terminal) => {
+  if (files.length === 0) {
+    terminal.err('Which file? For instance: mcpyard import .mcp.json\n');
+    return 2;
+  }
+  const read = await Promise.all([...new Set(files)].map((file) => readSource(file, terminal)));
+  const unread = read.flatMap((file) => ('message' in file ? [`${file.label} ${file.message}`] : []));
+  if (unread.length > 0) return fail(unread.join('\n'), 2, flags, terminal);
+  const sources = read.flatMap((file) => ('contents' in file ? [file] : []));
+  return importAll(sources, flags, terminal);
 };

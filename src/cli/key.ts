@@ -4,8 +4,9 @@ import { editKey, writtenKeys } from '../config/edit.ts';
 import { ConfigError } from '../config/errors.ts';
 import { anonymous, callerNamePattern, createKey, hashOfKey } from '../config/key-hash.ts';
 import { nearest } from '../config/nearest.ts';
-import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
+import { type ExitCode, type Flags, type Run, readConfig, type Terminal } from './command.ts';
 import { type ConfigText, openConfigText, type Saved, saveConfigFile, shownFile } from './config-file.ts';
+import { keyUsage } from './usage.ts';
 
 const namesHelp =
   'a caller is named with up to 64 letters, digits, _, ., @ and -, the first a letter or a digit';
@@ -118,18 +119,10 @@ async function remove(name: string, flags: Flags, terminal: Terminal): Promise<E
   return 0;
 }
 
-const usage = 'key new NAME | list | remove NAME [--json]';
-
-export const key: Command = {
-  usage,
-  summary: 'make a key for a caller and keep its hash in the config, list the keys, take one back',
-  flags: ['json'],
-  wordsMax: 2,
-  run: async ([verb, name], flags, terminal) => {
-    if (verb === 'new' && name !== undefined) return make(name, flags, terminal);
-    if (verb === 'remove' && name !== undefined) return remove(name, flags, terminal);
-    if (verb === 'list' && name === undefined) return list(flags, terminal);
-    terminal.err(`Its usage is: mcpyard ${usage}\n`);
-    return 2;
-  },
+export const key: Run = async ([verb, name], flags, terminal) => {
+  if (verb === 'new' && name !== undefined) return make(name, flags, terminal);
+  if (verb === 'remove' && name !== undefined) return remove(name, flags, terminal);
+  if (verb === 'list' && name === undefined) return list(flags, terminal);
+  terminal.err(`Its usage is: mcpyard ${keyUsage}\n`);
+  return 2;
 };

@@ -2,7 +2,7 @@
 import { editServer, writtenServers } from '../config/edit.ts';
 import { ConfigError } from '../config/errors.ts';
 import { nearest } from '../config/nearest.ts';
-import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
+import { type ExitCode, type Flags, type Run, readConfig, type Terminal } from './command.ts';
 import { openConfigFile, saveConfigFile, shownFile } from './config-file.ts';
 
 async function removeServer(name: string, flags: Flags, terminal: Terminal): Promise<ExitCode> {
@@ -35,14 +35,8 @@ async function removeServer(name: string, flags: Flags, terminal: Terminal): Pro
   return 0;
 }
 
-export const remove: Command = {
-  usage: 'remove NAME',
-  summary: 'take a server out of the config',
-  flags: [],
-  wordsMax: 1,
-  run: async ([name], flags, terminal) => {
-    if (name !== undefined) return removeServer(name, flags, terminal);
-    terminal.err('Which server? For instance: mcpyard remove github\n');
-    return 2;
-  },
+export const remove: Run = async ([name], flags, terminal) => {
+  if (name !== undefined) return removeServer(name, flags, terminal);
+  terminal.err('Which server? For instance: mcpyard remove github\n');
+  return 2;
 };

@@ -2,32 +2,9 @@
 import { parseArgs } from 'node:util';
 import { nearest } from '../config/nearest.ts';
 import { packageVersion } from '../version.ts';
-import { add, commandHint } from './add.ts';
-import { call } from './call.ts';
-import { check } from './check.ts';
 import type { Command, ExitCode, Flags, Terminal } from './command.ts';
-import { explain } from './explain.ts';
-import { importCommand } from './import.ts';
-import { key } from './key.ts';
-import { remove } from './remove.ts';
-import { schema } from './schema.ts';
-import { serve } from './serve.ts';
-import { stdio } from './stdio.ts';
-import { tools } from './tools.ts';
-
-const commands: Readonly<Record<string, Command>> = {
-  serve,
-  stdio,
-  check,
-  tools,
-  call,
-  explain,
-  import: importCommand,
-  add,
-  remove,
-  key,
-  schema,
-};
+import { commands } from './commands.ts';
+import { commandHint } from './usage.ts';
 
 /** A longer usage has a line of its own. */
 const usageWidth = 42;
@@ -177,5 +154,6 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
     terminal.err(`${misuse}\n${tryHelp}`);
     return 2;
   }
-  return command.run(args, parsed.flags, terminal);
+  const go = await command.load();
+  return go(args, parsed.flags, terminal);
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
-import { type Command, type ExitCode, plural, readConfig } from './command.ts';
+import { type ExitCode, plural, type Run, readConfig } from './command.ts';
 import { endSignals } from './signals.ts';
 
 const interruptDrainMs = 2_000;
@@ -43,32 +43,26 @@ function untilSignal(app: App, config: Config, log: Log, notifier: Notifier): Pr
   });
 }
 
-export const serve: Command = {
-  usage: 'serve',
-  summary: 'run the gateway (the default command)',
-  flags: [],
-  wordsMax: 0,
-  run: async (_args, flags, terminal) => {
-    const config = await readConfig(flags, terminal);
-    if (config === undefined) return 2;
-    const secrets = new Secrets(config.secrets);
-    const log = createLog({ level: config.log.level, secrets });
-    tellConfig(config, log);
-    let app: App;
-    try {
-      app = await startApp(config, { log, env: terminal.env, secrets });
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) throw error;
-      terminal.err(`${error.message}\n`);
-      return 1;
-    }
-    const { endpoint, admin } = app;
-    const servers = plural(config.servers.length, 'server');
-    log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
-    const notifier = createNotifier({ env: terminal.env, log });
-    notifier.ready();
-    const exitCode = await untilSignal(app, config, log, notifier);
-    await notifier.close();
-    return exitCode;
-  },
+export const serve: Run = async (_args, flags, terminal) => {
+  const config = await readConfig(flags, terminal);
+  if (config === undefined) return 2;
+  const secrets = new Secrets(config.secrets);
+  const log = createLog({ level: config.log.level, secrets });
+  tellConfig(config, log);
+  let app: App;
+  try {
+    app = await startApp(config, { log, env: terminal.env, secrets });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    terminal.err(`${error.message}\n`);
+    return 1;
+  }
+  const { endpoint, admin } = app;
+  const servers = plural(config.servers.length, 'server');
+  log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
+  const notifier = createNotifier({ env: terminal.env, log });
+  notifier.ready();
+  const exitCode = await untilSignal(app, config, log, notifier);
+  await notifier.close();
+  return exitCode;
 };

@@ -2,7 +2,7 @@
 import { createLog, type Log, type LogOptions } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { startStdioApp } from '../stdio-app.ts';
-import { type Command, type ExitCode, type Flags, readConfig, type Terminal } from './command.ts';
+import { type ExitCode, type Flags, type Run, readConfig, type Terminal } from './command.ts';
 import { Relay } from './relay.ts';
 import { tellConfig } from './serve.ts';
 import { endSignals } from './signals.ts';
@@ -87,15 +87,8 @@ async function relayTo(url: string, flags: Flags, terminal: Terminal): Promise<E
   return untilEnd(relay, log);
 }
 
-export const stdio: Command = {
-  usage: 'stdio [--url URL] [--key KEY]',
-  summary:
-    'serve one client on stdin and stdout: with the servers of the config, or through the gateway at URL',
-  flags: ['url', 'key'],
-  wordsMax: 0,
-  run: (_args, flags, terminal) => {
-    // Whoever reads the log may go first, which is no reason to leave children behind.
-    process.stderr.on('error', () => undefined);
-    return flags.url === undefined ? serveHere(flags, terminal) : relayTo(flags.url, flags, terminal);
-  },
+export const stdio: Run = (_args, flags, terminal) => {
+  // Whoever reads the log may go first, which is no reason to leave children behind.
+  process.stderr.on('error', () => undefined);
+  return flags.url === undefined ? serveHere(flags, terminal) : relayTo(flags.url, flags, terminal);
 };

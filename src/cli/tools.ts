@@ -1,6 +1,6 @@
 /** `mcpyard tools`: what clients see. */
 import { type Client, openClient } from './client.ts';
-import type { Command, Terminal } from './command.ts';
+import type { Run, Terminal } from './command.ts';
 import { type Answer, isRecord, type Json } from './post.ts';
 
 const descriptionMax = 100;
@@ -42,25 +42,19 @@ async function allTools(client: Client, terminal: Terminal): Promise<Tools> {
   return { kind: 'none', message: `the list has more than ${pagesMax} pages` };
 }
 
-export const tools: Command = {
-  usage: 'tools [--url URL] [--key KEY] [--json]',
-  summary: 'list the tools as clients see them',
-  flags: ['json', 'url', 'key'],
-  wordsMax: 0,
-  run: async (_args, flags, terminal) => {
-    const client = await openClient(flags, terminal);
-    if (client === undefined) return 2;
-    try {
-      const found = await allTools(client, terminal);
-      if (!Array.isArray(found)) {
-        terminal.err(`${found.message}\n`);
-        return 1;
-      }
-      if (flags.json) terminal.out(`${JSON.stringify({ tools: found })}\n`);
-      else for (const tool of found) terminal.out(`${lineOf(tool)}\n`);
-      return 0;
-    } finally {
-      await client.close();
+export const tools: Run = async (_args, flags, terminal) => {
+  const client = await openClient(flags, terminal);
+  if (client === undefined) return 2;
+  try {
+    const found = await allTools(client, terminal);
+    if (!Array.isArray(found)) {
+      terminal.err(`${found.message}\n`);
+      return 1;
     }
-  },
+    if (flags.json) terminal.out(`${JSON.stringify({ tools: found })}\n`);
+    else for (const tool of found) terminal.out(`${lineOf(tool)}\n`);
+    return 0;
+  } finally {
+    await client.close();
+  }
 };
