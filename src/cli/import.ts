@@ -2,7 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../config/config.ts';
-import { editServer, writtenServers } from '../config/edit.ts';
+import { editServer, writtenConfig } from '../config/edit.ts';
 import { ConfigError } from '../config/errors.ts';
 import { type ClientFile, readClientFile } from '../config/import-clients.ts';
 import { parseLooseJson } from '../config/import-json.ts';
@@ -148,9 +148,8 @@ async function importAll(
   const target = await openConfigFile(flags, terminal);
   if (target === undefined) return 2;
   const { config, text } = target;
-  const existing = writtenServers(text);
   const steps = planImport(sources, {
-    existing,
+    config: writtenConfig(text),
     force: flags.force,
     directory: config.directory,
     listen: config.listen,

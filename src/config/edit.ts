@@ -85,6 +85,9 @@ function writtenEntries(text: string, section: Place[0]): Tree {
   return isTree(entries) ? entries : {};
 }
 
+/** A whole config as it is written, nothing filled in; empty where it can't be read. */
+export const writtenConfig = (text: string): Tree => dataOf(text, 'servers') ?? {};
+
 /** The servers of a config as they are written, nothing filled in. */
 export const writtenServers = (text: string): Tree => writtenEntries(text, 'servers');
 

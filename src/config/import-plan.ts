@@ -5,9 +5,10 @@ import { type Address, isLoopback } from './address.ts';
 import { ConfigError } from './errors.ts';
 import type { ClientFile, ClientServer } from './import-clients.ts';
 import { unusedName, validServerName } from './import-names.ts';
-import { variableName, variablesIn } from './import-references.ts';
+import { type ReferenceContext, variablesIn } from './import-references.ts';
 import { plainSecretsNote } from './import-secrets.ts';
 import { importServer } from './import-server.ts';
+import { environmentIn, Variables, variablesBeside } from './import-variables.ts';
 import { parseConfig } from './parse.ts';
 import { isTree, type Tree } from './tree.ts';
 
@@ -18,8 +19,8 @@ export interface ImportSource {
 }
 
 export interface ImportOptions {
-  /** The servers of the config as they are written. */
-  readonly existing: Tree;
+  /** The config as it is written. */
+  readonly config: Tree;
   readonly force: boolean;
   /** The folder of the config. */
   readonly directory: string;
@@ -86,11 +87,13 @@ function isSelf({ url }: Tree, { host, port }: Address): boolean {
 class Plan {
   readonly #options: ImportOptions;
   readonly #steps = new Map<string, ImportStep>();
-  /** Which file's input became which variable. */
-  readonly #inputs = new Map<string, string>();
+  readonly #variables: Variables;
 
-  constructor(options: ImportOptions) {
+  constructor(sources: readonly ImportSource[], options: ImportOptions) {
     this.#options = options;
+    const servers = sources.flatMap(({ contents }) => contents.servers);
+    const names = new Set(servers.map(({ name }) => validServerName(name)));
+    this.#variables = new Variables(environmentIn(servers), variablesBeside(options.config, names));
   }
 
   step({ name: from, entry }: ClientServer, { label, contents }: ImportSource): ImportStep {
@@ -103,10 +106,16 @@ class Plan {
       notes: [reason],
       variables: [],
     });
-    const imported = importServer(entry, { ...contents, directory });
-    if (imported.kind === 'unusable') return skipped(imported.reason);
-    if (isSelf(imported.server, listen)) return skipped('it is this gateway itself');
     const name = this.#nameOf(from);
+    const read = (variableOf: ReferenceContext['variableOf']) =>
+      importServer(entry, { ...contents, directory, variableOf });
+    const plain = read((_id, wanted) => ({ name: wanted }));
+    if (plain.kind === 'unusable') return skipped(plain.reason);
+    if (isSelf(plain.server, listen)) return skipped('it is this gateway itself');
+    // What is there already needs no further variable.
+    const isThere = this.#settle(name, plain.server).action === 'same';
+    const imported = isThere ? plain : read((id, wanted) => this.#variables.of(label, id, wanted));
+    if (imported.kind === 'unusable') return skipped(imported.reason);
     const fitting = fitted(name, imported.server, directory);
     if ('reason' in fitting) return skipped(fitting.reason);
     const { server } = fitting;
@@ -123,7 +132,6 @@ class Plan {
       notes: [
         ...settled.notes,
         ...imported.notes,
-        ...this.#shared(imported.asked, label),
         ...fitting.notes,
         ...(name.length > handyLength
           ? ['the names of its tools begin with this long one; `prefix` sets a shorter one']
@@ -145,7 +153,8 @@ class Plan {
   }
 
   #settle(name: string, server: Tree): Pick<ImportStep, 'action' | 'notes'> {
-    const { existing, force } = this.#options;
+    const { config, force } = this.#options;
+    const existing = isTree(config['servers']) ? config['servers'] : {};
     const earlier = this.#steps.get(name);
     if (earlier !== undefined)
       return isDeepStrictEqual(earlier.server, server)
@@ -158,22 +167,10 @@ class Plan {
       ? { action: 'replaced', notes: [] }
       : { action: 'kept', notes: ['the config has another of that name; --force replaces it'] };
   }
-
-  /** Inputs of different files that have become one variable would give one server the secret of another. */
-  #shared(asked: readonly string[], label: string): readonly string[] {
-    return asked.flatMap((id) => {
-      const variable = variableName(id);
-      const earlier = this.#inputs.get(variable);
-      this.#inputs.set(variable, earlier ?? label);
-      return earlier === undefined || earlier === label
-        ? []
-        : [`warning: ${variable} also stands for an input of ${earlier}: rename one if their values differ`];
-    });
-  }
 }
 
 /** What to do with each server of these files, in their order. */
 export function planImport(sources: readonly ImportSource[], options: ImportOptions): readonly ImportStep[] {
-  const plan = new Plan(options);
+  const plan = new Plan(sources, options);
   return sources.flatMap((source) => source.contents.servers.map((server) => plan.step(server, source)));
 }

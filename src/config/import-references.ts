@@ -1,19 +1,20 @@
 /** `${…}` as clients write it, in the words of this config. */
 import path from 'node:path';
 import type { Input } from './import-clients.ts';
+import type { Named } from './import-variables.ts';
 
 export interface ReferenceContext {
   readonly inputs: ReadonlyMap<string, Input>;
   /** The folder of the project, where the file belongs to one. */
   readonly folder?: string;
+  /** The variable for what a client's file calls `id`; `wanted` where nothing else has that name. */
+  variableOf(id: string, wanted: string): Named;
 }
 
 export interface Translated {
   readonly text: string;
   /** What was changed and should be known, one sentence each. */
   readonly notes: readonly string[];
-  /** The inputs that it asks for, by id. */
-  readonly asked: readonly string[];
 }
 
 const reference = /\$\{([^}]*)\}|\$\{/g;
@@ -34,26 +35,26 @@ export function variableName(text: string): string {
 interface Piece {
   readonly text: string;
   readonly note?: string;
-  readonly asked?: string;
 }
 
-function inputPiece(id: string, whole: string, { inputs }: ReferenceContext): Piece {
-  const { description, default: fallback } = inputs.get(id) ?? {};
+/** A variable in place of what only the client can fill in. */
+function variablePiece(whole: string, wanted: string, context: ReferenceContext, input: Input = {}): Piece {
+  const { description, default: fallback } = input;
+  const { name, because } = context.variableOf(whole, wanted);
   const hasDefault = fallback !== undefined && fallback !== '' && !/[{}]/.test(fallback);
-  const name = variableName(id);
   const text = hasDefault ? `\${${name}:-${fallback}}` : `\${${name}}`;
   const about = description === undefined ? '' : ` (${description})`;
-  return { text, note: `\`${whole}\` is the variable ${name} now${about}`, asked: id };
+  const why =
+    because === undefined
+      ? ''
+      : `; not ${wanted}, since ${because}: make them one if their values are the same`;
+  return { text, note: `\`${whole}\` is the variable ${name} now${about}${why}` };
 }
 
-function workspacePiece(name: string, whole: string, { folder }: ReferenceContext): Piece {
-  if (folder === undefined) {
-    const variable = variableName(name);
-    return {
-      text: `\${${variable}}`,
-      note: `\`${whole}\` is the variable ${variable} now: no project is known`,
-    };
-  }
+function workspacePiece(name: string, whole: string, context: ReferenceContext): Piece {
+  const { folder } = context;
+  if (folder === undefined)
+    return variablePiece(whole, variableName(name), context, { description: 'no project is known' });
   return name === 'workspaceFolderBasename'
     ? { text: path.basename(folder), note: `\`${whole}\` is ${path.basename(folder)} now` }
     : { text: folder, note: `\`${whole}\` is ${folder} now` };
@@ -89,14 +90,13 @@ function pieceOf(inside: string | undefined, whole: string, context: ReferenceCo
   const [, kind = '', rest = ''] = /^(\w+):(.+)$/s.exec(inside) ?? [];
   switch (kind) {
     case 'input':
-      return inputPiece(rest, whole, context);
+      return variablePiece(whole, variableName(rest), context, context.inputs.get(rest));
     case 'env':
+      return variablePiece(whole, variableName(rest), context);
     case 'config':
     case 'command':
-    case 'workspaceFolder': {
-      const variable = variableName(kind === 'env' ? rest : `${kind}_${rest}`);
-      return { text: `\${${variable}}`, note: `\`${whole}\` is the variable ${variable} now` };
-    }
+    case 'workspaceFolder':
+      return variablePiece(whole, variableName(`${kind}_${rest}`), context);
     default:
       return { text: literal(whole), note: `\`${whole}\` means nothing here and stays as it is` };
   }
@@ -105,14 +105,12 @@ function pieceOf(inside: string | undefined, whole: string, context: ReferenceCo
 /** One text of a client's file: environment variables stay references, inputs become some, paths of a project are filled in. */
 export function translate(text: string, context: ReferenceContext): Translated {
   const notes: string[] = [];
-  const asked: string[] = [];
   const translated = text.replace(reference, (whole, inside: string | undefined) => {
     const piece = pieceOf(inside, whole, context);
     if (piece.note !== undefined) notes.push(piece.note);
-    if (piece.asked !== undefined) asked.push(piece.asked);
     return piece.text;
   });
-  return { text: translated, notes, asked };
+  return { text: translated, notes };
 }
 
 /** The variables without which the texts of a tree can't be filled in, each once. */

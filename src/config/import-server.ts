@@ -8,8 +8,6 @@ export type ImportedServer =
       readonly kind: 'server';
       readonly server: Tree;
       readonly notes: readonly string[];
-      /** The inputs that it asks for, by id. */
-      readonly asked: readonly string[];
     }
   | { readonly kind: 'unusable'; readonly reason: string };
 
@@ -47,7 +45,6 @@ const advice: ReadonlyMap<string, string> = new Map([
 class Translation {
   readonly #context: ImportContext;
   readonly #notes = new Set<string>();
-  readonly #asked = new Set<string>();
 
   constructor(context: ImportContext) {
     this.#context = context;
@@ -57,18 +54,13 @@ class Translation {
     return [...this.#notes];
   }
 
-  get asked(): readonly string[] {
-    return [...this.#asked];
-  }
-
   note(sentence: string): void {
     this.#notes.add(sentence);
   }
 
   text(value: string): string {
-    const { text, notes, asked } = translate(value, this.#context);
+    const { text, notes } = translate(value, this.#context);
     for (const note of notes) this.#notes.add(note);
-    for (const id of asked) this.#asked.add(id);
     return text;
   }
 
@@ -166,6 +158,5 @@ export function importServer(entry: unknown, context: ImportContext): ImportedSe
     kind: 'server',
     server: isOff ? { ...server, enabled: false } : server,
     notes: translation.notes,
-    asked: translation.asked,
   };
 }

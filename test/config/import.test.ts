@@ -10,7 +10,7 @@ import { parse } from './parse-fixture.ts';
 
 const clients = path.resolve(import.meta.dirname, 'clients');
 const options: ImportOptions = {
-  existing: {},
+  config: {},
   force: false,
   directory: '/etc/mcpyard',
   listen: { host: '127.0.0.1', port: 8808 },
@@ -233,13 +233,15 @@ describe('what the config has already', () => {
 
   test('is kept, replaced only by force, and recognized as the same', () => {
     const other = { a: { url: 'http://own' } };
-    expect(planOf({ a: entry }, { existing: other })).toMatchObject([
+    expect(planOf({ a: entry }, { config: { servers: other } })).toMatchObject([
       { action: 'kept', notes: [expect.stringContaining('--force')] },
     ]);
-    expect(planOf({ a: entry }, { existing: other, force: true })).toMatchObject([{ action: 'replaced' }]);
-    expect(planOf({ a: entry }, { existing: { a: { command: ['x'] } }, force: true })).toMatchObject([
-      { action: 'same' },
+    expect(planOf({ a: entry }, { config: { servers: other }, force: true })).toMatchObject([
+      { action: 'replaced' },
     ]);
+    expect(
+      planOf({ a: entry }, { config: { servers: { a: { command: ['x'] } } }, force: true }),
+    ).toMatchObject([{ action: 'same' }]);
   });
 
   test('is never replaced by a second file of the same import', () => {
@@ -263,16 +265,76 @@ describe('what the config has already', () => {
   });
 });
 
-test('an input of two files that becomes one variable is warned of', () => {
-  const sources = ['one', 'two'].map((label) => ({
+describe('a variable', () => {
+  const asks = (label: string, ...texts: readonly string[]) => ({
     label,
     contents: contentsOf({
-      servers: { [label]: { url: 'http://x', headers: { 'X-Key': `\${input:api-key}` } } },
+      servers: Object.fromEntries(
+        texts.map((text, at) => [`${label}-${at}`, { url: 'http://x', headers: { 'X-Key': text } }]),
+      ),
     }),
-  }));
-  const [first, second] = planImport(sources, options);
-  expect(first?.notes.join()).not.toContain('warning');
-  expect(second?.notes.join()).toMatch(/warning: API_KEY .*one/);
+  });
+  const keysOf = (steps: ReturnType<typeof planImport>) =>
+    steps.map(({ server }) => Object.values(server?.['headers'] ?? {})[0]);
+
+  test('stands for one input of one file: those of another file, and others alike, get names of their own', () => {
+    const steps = planImport(
+      [
+        asks('one', `\${input:api-key}`, `\${input:apiKey}`, `\${input:api-key}`),
+        asks('two', `\${input:api-key}`),
+      ],
+      options,
+    );
+    expect(keysOf(steps)).toEqual([`\${API_KEY}`, `\${API_KEY_2}`, `\${API_KEY}`, `\${API_KEY_3}`]);
+    expect(steps[0]?.notes.join()).toMatch(/is the variable API_KEY now$/);
+    expect(steps[3]?.notes.join()).toMatch(/is the variable API_KEY_3 now; not API_KEY, since .* of one/);
+    expect(steps.map(({ variables }) => variables)).toEqual([
+      ['API_KEY'],
+      ['API_KEY_2'],
+      ['API_KEY'],
+      ['API_KEY_3'],
+    ]);
+  });
+
+  test('of the environment is never an input too, whichever file comes first', () => {
+    for (const text of [`\${env:TOK}`, `\${TOK}`, `\${TOK:-x}`]) {
+      const kept = text.replace('env:', '');
+      expect(keysOf(planImport([asks('one', text), asks('two', `\${input:tok}`)], options))).toEqual([
+        kept,
+        `\${TOK_2}`,
+      ]);
+      expect(keysOf(planImport([asks('two', `\${input:tok}`), asks('one', text)], options))).toEqual([
+        `\${TOK_2}`,
+        kept,
+      ]);
+    }
+  });
+
+  test('of the environment is the same one in every file', () => {
+    const odd = `\${env:ProgramFiles(x86)}`;
+    expect(
+      keysOf(planImport([asks('one', `\${env:TOK}`, odd), asks('two', `\${TOK}`, odd)], options)),
+    ).toEqual([`\${TOK}`, `\${PROGRAM_FILES_X86}`, `\${TOK}`, `\${PROGRAM_FILES_X86}`]);
+  });
+
+  test('that the config uses elsewhere is not taken for an input', () => {
+    const own = { metrics: { token: `\${API_KEY}` }, servers: { mine: { url: `http://h/\${TOK}` } } };
+    const steps = planImport([asks('one', `\${input:api-key}`, `\${input:tok}`)], {
+      ...options,
+      config: own,
+    });
+    expect(keysOf(steps)).toEqual([`\${API_KEY_2}`, `\${TOK_2}`]);
+    expect(steps[0]?.notes.join()).toContain('since the config has one of that name');
+  });
+
+  test('does not change when the same files are imported again', () => {
+    const sources = [asks('one', `\${input:tok}`), asks('two', `\${input:tok}`, `\${env:TOK}`)];
+    const servers = serversOf(planImport(sources, options));
+    for (const again of [sources, sources.slice(1), sources.slice(0, 1)])
+      expect(planImport(again, { ...options, config: { servers } }).map(({ action }) => action)).toEqual(
+        again.flatMap(({ contents }) => contents.servers.map(() => 'same')),
+      );
+  });
 });
 
 test.each([
