@@ -1,0 +1,61 @@
+/** What one scenario has at hand: how long it measures, what it started, and what it found. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { markdownOf } from './report.mjs';
+import { owedRow } from './rows.mjs';
+
+const openMs = 10_000;
+
+function opens(port) {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(socket.destroy() && true));
+    socket.once('error', () => resolve(false));
+  });
+}
+
+/** A bench for one scenario; `stop` ends all that was started and leaves no file. */
+export function createBench({ programs, rounds, sliceMs, warmMs, say = console.log }) {
+  const base = mkdtempSync(path.join(tmpdir(), 'mcpyard-bench-'));
+  const stops = [];
+  const tables = [];
+  const owed = [];
+  return {
+    programs,
+    rounds,
+    sliceMs,
+    warmMs,
+    files: new Map(),
+    tables,
+    owed,
+    /** A table is said as soon as it is there. */
+    say: (table) => say(`\n${markdownOf(table)}`),
+    note: say,
+    /** A row of what has to be seen, with the summary of its ratio or figure. */
+    owe(row, value) {
+      const line = owedRow(row, value);
+      owed.push(line);
+      say(`\n${line.work}: ${line.shown}, ${line.verdict}`);
+    },
+    folder: (name) => mkdtempSync(path.join(base, `${name}-`)),
+    async started(starting) {
+      const process = await starting;
+      stops.push(process.stop);
+      return process;
+    },
+    async untilOpen(port) {
+      const until = Date.now() + openMs;
+      while (!(await opens(port))) {
+        if (Date.now() > until) throw new Error(`nothing listens on ${port}`);
+        await sleep(20);
+      }
+    },
+    async stop() {
+      await Promise.all(stops.map((stop) => stop()));
+      rmSync(base, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/** Processes that are measured: pinned to a core where that is possible, and ended with the bench. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-V'], { stdio: 'ignore' }).status === 0;
+/** What is measured has one core, load and mock another; undefined where nothing can be pinned. */
+export const cores = canPin ? { measured: 0, load: 1 } : undefined;
+
+/** The argv that keeps a command on one of the cores. */
+export function pinned(core, argv) {
+  return cores === undefined || core === undefined ? argv : ['taskset', '-c', String(cores[core]), ...argv];
+}
+
+const running = new Set();
+const tailLength = 4_000;
+const stopMs = 5_000;
+
+/**
+ * Starts a command and waits for a line of its output that matches `ready`; `false` waits for none. Resolves with its
+ * pid, the match, and how to stop it. What it said last is in the error if it ends before.
+ */
+export async function start(argv, { core, ready, env = process.env, cwd, readyMs = 60_000 }) {
+  const [command, ...rest] = pinned(core, argv);
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'], env, cwd });
+  running.add(child);
+  const exited = new Promise((resolve) => child.once('exit', resolve)).then(() => running.delete(child));
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await Promise.race([exited, sleep(stopMs, undefined, { ref: false })]);
+    child.kill('SIGKILL');
+  };
+  let tail = '';
+  const matched = new Promise((resolve, reject) => {
+    const late = setTimeout(
+      () => reject(new Error(`${argv.join(' ')} was not ready in time: ${tail}`)),
+      readyMs,
+    );
+    const settle = (end, value) => {
+      clearTimeout(late);
+      end(value);
+    };
+    child.once('error', (error) => settle(reject, error));
+    child.once('exit', (code) => settle(reject, new Error(`${argv.join(' ')} ended with ${code}: ${tail}`)));
+    for (const stream of [child.stdout, child.stderr])
+      createInterface({ input: stream }).on('line', (line) => {
+        tail = `${tail}${line}\n`.slice(-tailLength);
+        const match = ready === false ? undefined : ready.exec(line);
+        if (match) settle(resolve, match);
+      });
+    if (ready === false) settle(resolve);
+  });
+  try {
+    return { pid: child.pid, match: await matched, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Ends whatever is still there, without waiting for it. */
+export function killAll() {
+  for (const child of running) child.kill('SIGKILL');
+}
+
+const ticksPerSecond = existsSync('/proc/self/stat')
+  ? Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+  : Number.NaN;
+
+/** Of each process its parent and the processor's time so far, in seconds. */
+export function processTable() {
+  const table = new Map();
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      const seconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+      table.set(Number(entry), { parent: Number(fields[1]), seconds });
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return table;
+}
+
+function isOurs(table, pid) {
+  for (let at = pid; at > 1; at = table.get(at)?.parent ?? 0) if (at === process.pid) return true;
+  return false;
+}
+
+/** The processor's time, in seconds, that others took between two tables. */
+export function foreignSeconds(before, after) {
+  let sum = 0;
+  for (const [pid, { seconds }] of after) {
+    if (!isOurs(after, pid)) sum += Math.max(0, seconds - (before.get(pid)?.seconds ?? 0));
+  }
+  return sum;
+}
