@@ -139,7 +139,7 @@ export const configSchema = z.strictObject({
   ),
   origins: documented(
     z.array(origin()).prefault([]),
-    'The origins of web pages that may send requests, beside pages from loopback itself.',
+    'The origins of web pages that may send requests and read the answers (CORS), beside pages from loopback itself.',
   ),
   publicUrl: documented(
     httpUrl().optional(),

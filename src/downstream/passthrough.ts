@@ -183,6 +183,9 @@ function receive(
     if (!received.complete) res.destroy();
   });
   received.headers = responseHeadersFor(headers, location);
+  // The listener's own, where a page of another origin asked.
+  const vary = res.getHeader('vary');
+  if (vary !== undefined) received.headers.vary = [vary, received.headers.vary ?? []].flat().join(', ');
   // The proxy would ask the client's headers, of which it sees but a part.
   received.headers.connection = res.shouldKeepAlive ? 'keep-alive' : 'close';
   received.statusMessage = '';

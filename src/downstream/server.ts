@@ -17,6 +17,7 @@ import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { Authenticate } from './authenticate.ts';
 import { readBody } from './body.ts';
+import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
 import type { Passthrough } from './passthrough.ts';
@@ -161,7 +162,7 @@ function listen(server: Server, address: Address, later: (error: Error) => void)
   });
 }
 
-/** The way of each request: health, guard, key, then what was asked for. */
+/** The way of each request: health, guard, questions of browsers, key, then what was asked for. */
 function createListener(options: DownstreamOptions): RequestListener {
   const guard = createGuard(options.guard);
   const { authenticate } = options;
@@ -176,6 +177,8 @@ function createListener(options: DownstreamOptions): RequestListener {
       refuse(res, refused.status, refused.message);
       return;
     }
+    const { origin } = req.headers;
+    if (origin !== undefined && crossOrigin(req, res, origin)) return;
     const caller = authenticate(req, res);
     if (caller !== undefined) route(req, res, pathname, caller, options);
   };

@@ -199,6 +199,19 @@ describe('a path of the config', () => {
     expect((await exchange(gate.at('/files/pdf'))).headers).not.toHaveProperty('content-security-policy');
   });
 
+  test('may be read by a page of an allowed origin, and is kept apart for each', async () => {
+    const origin = await startOrigin((_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/plain', vary: 'Accept' });
+      res.end('x');
+    });
+    const gate = await startGate(origin.url);
+    const { headers } = await exchange(gate.at('/files/a'), { headers: { origin: 'http://localhost:1' } });
+    expect(headers).toMatchObject({
+      'access-control-allow-origin': 'http://localhost:1',
+      vary: 'Origin, Accept',
+    });
+  });
+
   test('needs a key where all else does', async () => {
     const origin = await startOrigin(hello);
     const gate = await startGate(origin.url, {}, 'mcy_ann');
