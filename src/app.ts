@@ -56,7 +56,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   const { edges, sessions } = buildEdges(config, core, { metrics, log, secret });
   const health: Health = {
     ready: () => !core.admission.isStopping,
-    upstreams: () => healthOf(config, core.catalog),
+    upstreams: () => healthOf(config, core),
   };
   const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
   // Before anything listens: the first call must meet servers that are starting.
@@ -164,7 +164,7 @@ async function look(config: Config, core: Core, uri: string | undefined): Promis
   await settled(core);
   const names = await namesOf(config, core.catalog);
   const owner = uri === undefined ? undefined : await ownerOf(uri, names, core.catalog);
-  return { upstreams: healthOf(config, core.catalog), names, owner };
+  return { upstreams: healthOf(config, core), names, owner };
 }
 
 /** What this gateway is called across restarts: the same config file, the same name. */

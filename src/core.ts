@@ -4,6 +4,7 @@ import { createSeal } from './auth/seal.ts';
 import { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { Admission } from './gateway/admission.ts';
+import { Bulkheads } from './gateway/bulkhead.ts';
 import { callLog } from './gateway/call-log.ts';
 import { Changes } from './gateway/changes.ts';
 import { supportedVersions } from './gateway/discover.ts';
@@ -41,6 +42,7 @@ export interface Core {
   readonly listeners: Listeners;
   readonly changes: Changes;
   readonly admission: Admission;
+  readonly bulkheads: Bulkheads;
   readonly handler: Handler;
 }
 
@@ -100,7 +102,9 @@ export function buildCore({
     metrics,
     streamsMax: config.limits.listenStreamsMax,
   });
+  const bulkheads = new Bulkheads({ metrics, log, nowMs });
   const terminal = dispatch({
+    bulkheads,
     catalog,
     listing: {
       catalog,
@@ -129,5 +133,5 @@ export function buildCore({
     admitted(admission),
   );
   const upstreams = members.map(({ upstream }) => upstream);
-  return { catalog, upstreams, listeners, changes, admission, handler };
+  return { catalog, upstreams, listeners, changes, admission, bulkheads, handler };
 }

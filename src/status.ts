@@ -2,6 +2,7 @@
 import type { Catalog } from './catalog/catalog.ts';
 import type { Member } from './catalog/listing.ts';
 import type { Config } from './config/config.ts';
+import type { Bulkheads } from './gateway/bulkhead.ts';
 import type { UpstreamHealth } from './observe/health.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
@@ -20,7 +21,13 @@ const stateOf = (upstream: Upstream): 'starting' | 'up' | 'down' => {
   }
 };
 
-function memberHealth({ server, upstream }: Member, catalog: Catalog): UpstreamHealth {
+/** What healths are read from. */
+export interface Parts {
+  readonly catalog: Catalog;
+  readonly bulkheads: Bulkheads;
+}
+
+function memberHealth({ server, upstream }: Member, { catalog, bulkheads }: Parts): UpstreamHealth {
   const dialect = upstream.live?.profile.dialect;
   const counts = {
     tools: catalog.count(server.name, 'tools'),
@@ -33,6 +40,7 @@ function memberHealth({ server, upstream }: Member, catalog: Catalog): UpstreamH
     state: stateOf(upstream),
     transport: upstream.transport,
     leftOut: catalog.leftOut(server.name),
+    ...(bulkheads.isOpen(upstream) ? { breaker: 'open' as const } : {}),
     ...(dialect === undefined ? {} : { era: dialect.era, version: dialect.version }),
     ...known,
     ...(upstream.state.kind === 'down' ? { error: upstream.state.error.message } : {}),
@@ -40,8 +48,8 @@ function memberHealth({ server, upstream }: Member, catalog: Catalog): UpstreamH
 }
 
 /** In the order of the config, those that are disabled last. */
-export const healthOf = (config: Config, catalog: Catalog): UpstreamHealth[] => [
-  ...catalog.members.map((member) => memberHealth(member, catalog)),
+export const healthOf = (config: Config, parts: Parts): UpstreamHealth[] => [
+  ...parts.catalog.members.map((member) => memberHealth(member, parts)),
   ...config.disabled.map(({ name, reason }) => ({
     name,
     state: 'disabled' as const,

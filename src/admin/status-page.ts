@@ -50,15 +50,12 @@ ${
 }
 
 const upstreamRow = (upstream: UpstreamHealth, secrets: Secrets): string => {
-  const { name, state, era, version, transport, tools, prompts, resources, error } = upstream;
+  const { name, state, era, version, transport, tools, prompts, resources, breaker, error } = upstream;
   const spoken = [era, version].filter((part) => part !== undefined).join(' ');
   const counts = [tools, prompts, resources].map((count) => String(count ?? ''));
-  return `<td>${escapeHtml(name)}</td><td class="${escapeHtml(state)}">${escapeHtml(state)}</td>${cells([
-    spoken,
-    transport,
-    ...counts,
-    error === undefined ? '' : publicError(error, secrets),
-  ])}`;
+  return `<td>${escapeHtml(name)}</td><td class="${escapeHtml(state)}">${escapeHtml(state)}${breaker === undefined ? '' : ', breaker open'}</td>${cells(
+    [spoken, transport, ...counts, error === undefined ? '' : publicError(error, secrets)],
+  )}`;
 };
 
 const cells = (texts: readonly string[]): string =>

@@ -64,7 +64,7 @@ function serverOf(
   const written = (material.written[name] ?? {}) as Tree;
   const { allow, deny, rename } = settings.tools;
   const prefix = settings.prefix ?? name;
-  const { timeout, maxTimeout, idleTimeout } = settings;
+  const { timeout, maxTimeout, idleTimeout, concurrency, breaker } = settings;
   return {
     name,
     prefix: prefix === '' ? '' : prefix + separator,
@@ -75,6 +75,16 @@ function serverOf(
     timeoutMs: written['timeout'] === undefined ? Math.min(timeout, maxTimeout) : timeout,
     maxTimeoutMs: written['maxTimeout'] === undefined ? Math.max(timeout, maxTimeout) : maxTimeout,
     ...(idleTimeout === null ? {} : { idleTimeoutMs: idleTimeout }),
+    concurrency: {
+      max: concurrency.max,
+      queueMax: concurrency.queue,
+      queueMs: concurrency.queueTimeout,
+    },
+    breaker: {
+      failures: breaker.failures,
+      cooldownMs: breaker.cooldown,
+      cooldownMaxMs: Math.max(breaker.cooldown, breaker.maxCooldown),
+    },
     passthrough: settings.passthrough,
     passthroughHeaders: settings.passthroughHeaders,
     target: targetOf(settings, written, material),

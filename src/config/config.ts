@@ -38,6 +38,14 @@ export interface ServerConfig {
   readonly maxTimeoutMs: number;
   /** Absent where an idle server is kept. */
   readonly idleTimeoutMs?: number;
+  /** Calls that may be at it at once, and wait for that. */
+  readonly concurrency: { readonly max: number; readonly queueMax: number; readonly queueMs: number };
+  /** After how many failures in a row it is not asked for a while; 0 for never. */
+  readonly breaker: {
+    readonly failures: number;
+    readonly cooldownMs: number;
+    readonly cooldownMaxMs: number;
+  };
   /** Prefixes of paths at the origin of the target's URL. */
   readonly passthrough: readonly string[];
   /** Whether requests to those paths carry the target's headers. */

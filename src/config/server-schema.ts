@@ -1,7 +1,7 @@
 /** The keys of one server in the config: the only place of their defaults and their documentation. */
 import { z } from 'zod';
 import { isPlainPath } from './address.ts';
-import { documented, duration, durationOrOff, httpUrl, text } from './fields.ts';
+import { count, documented, duration, durationOrOff, httpUrl, text } from './fields.ts';
 
 /** What a server may be named. */
 export const serverNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
@@ -54,6 +54,24 @@ const tools = z.strictObject({
     "New names for tools, by the server's own name; the prefix is put before the new one.",
     { type: 'map of strings' },
   ),
+});
+
+const concurrency = z.strictObject({
+  max: documented(count().default(1000), 'How many calls may be unanswered at the server at once.'),
+  queue: documented(count(0).default(1000), 'How many further calls wait until one of them has ended.'),
+  queueTimeout: documented(duration().prefault('30s'), 'How long a call waits so.'),
+});
+
+const breaker = z.strictObject({
+  failures: documented(
+    count(0).default(10),
+    "After how many failures in a row calls are refused at once: timeouts, lost connections and HTTP statuses from 500 on, never errors of the server's own tools; 0 for never.",
+  ),
+  cooldown: documented(
+    duration().prefault('1s'),
+    'How long they are refused, until one call goes out to see whether the server is back; doubled each time that it is not.',
+  ),
+  maxCooldown: documented(duration().prefault('30s'), 'The longest such time.'),
 });
 
 export const serverSchema = z
@@ -119,6 +137,11 @@ export const serverSchema = z
       durationOrOff().prefault('off'),
       'After how long without calls the server is stopped until it is needed again.',
       { later: 'it' },
+    ),
+    concurrency: documented(concurrency.prefault({}), 'One busy server costs the others nothing.'),
+    breaker: documented(
+      breaker.prefault({}),
+      'A server that fails call after call is not asked for a while.',
     ),
     passthrough: documented(
       z

@@ -1,37 +1,23 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
 import type { Catalog, Resolved } from '../catalog/catalog.ts';
-import type { BridgeOutcome } from '../observe/labels.ts';
-import type { Metrics } from '../observe/metrics.ts';
-import type { Deadlines } from '../policy/deadline.ts';
-import type { Call, Outcome, Reply } from '../protocol/call.ts';
-import { asRpcError, code, RpcError } from '../protocol/errors.ts';
-import { find, jsonOf, type Member, textOf } from '../protocol/json.ts';
+import type { Call, Reply } from '../protocol/call.ts';
+import { code, RpcError } from '../protocol/errors.ts';
+import { find, type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
-import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
-import type { Live } from '../upstream/upstream.ts';
 import { type DiscoverOptions, discoverReply } from './discover.ts';
-import { errorType, type Handler } from './layers.ts';
+import { attempt, type ForwardOptions, type Found, forward } from './forward.ts';
+import type { Handler } from './layers.ts';
 import type { Listeners } from './listen.ts';
 import { type ListingOptions, listReply } from './listing.ts';
-import { abortable, whenOver } from './long-reply.ts';
 import { waited } from './waited.ts';
 
-export interface DispatchOptions {
+export interface DispatchOptions extends ForwardOptions {
   readonly catalog: Catalog;
   readonly listing: ListingOptions;
   readonly discover: DiscoverOptions;
   readonly listeners: Listeners;
-  readonly metrics: Metrics;
-  readonly deadlines: Deadlines;
-  readonly nowMs: () => number;
-  /** How long a call waits for an upstream that is starting. */
-  readonly readyMs: number;
 }
-
-const noHeaders: ReadonlyMap<string, string> = new Map();
-
-type Found = Resolved & { readonly kind: 'found' };
 
 const shown = (value: string): string => (value.length > 200 ? `${value.slice(0, 200)}…` : value);
 
@@ -41,15 +27,6 @@ const wanted = (call: Call, key: string): { member: Member; value: string } => {
   if (member === undefined || value === undefined)
     throw new RpcError(code.invalidParams, `Invalid params: "${key}" must be a string`);
   return { member, value };
-};
-
-/** Throws and rejections are the same to a caller. */
-const attempt = (run: () => Promise<Reply>): Promise<Reply> => {
-  try {
-    return run();
-  } catch (error) {
-    return Promise.reject(error);
-  }
 };
 
 export function dispatch(options: DispatchOptions): Handler {
@@ -147,98 +124,3 @@ async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
   );
   return forward(call, found, uri, options);
 }
-
-/** Checks the mirrored arguments, and gives the headers for the upstream (Streamable HTTP, "Custom Headers"). */
-function paramHeaders(call: Call, found: Found, isModernHttp: boolean, metrics: Metrics): string[] {
-  const defined = found.entry?.paramHeaders ?? [];
-  const sent = call.paramHeaders ?? noHeaders;
-  if (defined.length === 0 && (sent.size === 0 || !isModernHttp)) return [];
-  const args =
-    defined.length === 0 ? undefined : jsonOf(call.request.bytes, paramOf(call.request, 'arguments'));
-  const wrong = call.paramHeaders === undefined ? undefined : paramMismatch(defined, sent, args);
-  if (wrong !== undefined) {
-    metrics.headerMismatch('mcp-param');
-    throw new RpcError(code.headerMismatch, `Header mismatch: ${wrong}`, { status: 400 });
-  }
-  return isModernHttp ? outgoingParamHeaders(defined, sent, args) : [];
-}
-
-function forward(
-  call: Call,
-  found: Found,
-  member: Member | undefined,
-  options: DispatchOptions,
-): Promise<Reply> {
-  const { upstream } = found.member;
-  const { live } = upstream;
-  call.upstream = upstream.name;
-  if (live !== undefined) return send(call, found, member, live, options);
-  return waited(call, options.nowMs, upstream.ready(options.readyMs)).then((ready) =>
-    send(call, found, member, ready, options),
-  );
-}
-
-function send(
-  call: Call,
-  found: Found,
-  member: Member | undefined,
-  { connection, profile }: Live,
-  options: DispatchOptions,
-): Promise<Reply> {
-  const { upstream, server } = found.member;
-  const { era } = profile.dialect;
-  const { transport } = connection.channel;
-  const isModernHttp = era === 'modern' && transport === 'streamable-http';
-  const headers = paramHeaders(call, found, isModernHttp, options.metrics);
-  const startMs = options.nowMs();
-  const deadline = options.deadlines.start(call, {
-    upstream: upstream.name,
-    timeoutMs: server.timeoutMs,
-    maxTimeoutMs: server.maxTimeoutMs,
-  });
-  const measure = (error: string | undefined, outcome: BridgeOutcome): void => {
-    const ms = options.nowMs() - startMs;
-    call.upstreamMs += ms;
-    options.metrics.clientOperation(
-      upstream.name,
-      call.request.method,
-      call.known?.tool === undefined ? undefined : found.localKey,
-      error,
-      transport === 'stdio' ? 'pipe' : 'tcp',
-      era,
-      ms / 1000,
-    );
-    options.metrics.eraBridge(call.era, era, outcome);
-  };
-  return attempt(() =>
-    connection.send(call, {
-      member,
-      name: found.localKey,
-      paramHeaders: headers,
-      asTask: found.entry?.asTask === true,
-    }),
-  ).then(
-    (reply) => {
-      measure(errorType(reply.outcome), bridged(reply.outcome));
-      return whenOver(abortable(reply, call), () => options.deadlines.end(deadline));
-    },
-    (error: unknown) => {
-      options.deadlines.end(deadline);
-      measure(String(asRpcError(error).code), 'error');
-      throw error;
-    },
-  );
-}
-
-const bridged = (outcome: Outcome): BridgeOutcome => {
-  switch (outcome.kind) {
-    case 'ok':
-      return 'ok';
-    case 'asks':
-      return 'input_required';
-    case 'error':
-      return outcome.error === 'tool_error' ? 'tool_error' : 'error';
-    default:
-      throw outcome satisfies never;
-  }
-};

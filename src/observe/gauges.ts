@@ -12,6 +12,9 @@ export interface Gauges {
   /** How long the merged list of this kind is. */
   listBytes(kind: ListKind, bytes: number): void;
   childUp(upstream: string, up: boolean): void;
+  /** A call began to wait for a place at the upstream, or waits no more. */
+  queued(upstream: string, delta: 1 | -1): void;
+  breakerOpen(upstream: string, open: boolean): void;
   upstreamGone(upstream: string): void;
   subscriptions(side: 'downstream' | 'upstream', delta: number): void;
 }
@@ -38,17 +41,6 @@ export function createGauges(version: string): Gauges {
     },
   });
 
-  const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
-  const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
-  const lists = gauge('mcpyard_list_bytes', 'Bytes of the merged list of all upstreams.', ['kind']);
-  const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
-  const upLabels = new Map<string, { upstream: string; era: string; transport: string }>();
-  const forgetUp = (upstream: string): void => {
-    const labels = upLabels.get(upstream);
-    if (labels !== undefined) up.remove(labels);
-    upLabels.delete(upstream);
-  };
-
   const active = gauge('mcpyard_subscriptions_active', 'Open listen streams and resource subscriptions.', [
     'side',
   ]);
@@ -66,6 +58,38 @@ export function createGauges(version: string): Gauges {
     requestEnded() {
       inFlight -= 1;
     },
+    ...upstreamGauges(gauge),
+    subscriptions(side, delta) {
+      counts[side] += delta;
+      active.set({ side }, counts[side]);
+    },
+  };
+}
+
+type MakeGauge = <T extends string>(name: string, help: string, labelNames?: readonly T[]) => Gauge<T>;
+
+type UpstreamGauges = Omit<Gauges, 'registry' | 'requestStarted' | 'requestEnded' | 'subscriptions'>;
+
+function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
+  const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
+  const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
+  const lists = gauge('mcpyard_list_bytes', 'Bytes of the merged list of all upstreams.', ['kind']);
+  const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
+  const queue = gauge('mcpyard_upstream_queued', 'Calls that wait for a place at the upstream.', [
+    'upstream',
+  ]);
+  const breaker = gauge(
+    'mcpyard_breaker_open',
+    'Whether calls are refused since the upstream keeps failing.',
+    ['upstream'],
+  );
+  const upLabels = new Map<string, { upstream: string; era: string; transport: string }>();
+  const forgetUp = (upstream: string): void => {
+    const labels = upLabels.get(upstream);
+    if (labels !== undefined) up.remove(labels);
+    upLabels.delete(upstream);
+  };
+  return {
     upstreamUp(upstream, era, transport, isUp) {
       forgetUp(upstream);
       const labels = { upstream, era, transport };
@@ -81,14 +105,18 @@ export function createGauges(version: string): Gauges {
     childUp(upstream, isUp) {
       child.set({ upstream }, isUp ? 1 : 0);
     },
+    queued(upstream, delta) {
+      queue.inc({ upstream }, delta);
+    },
+    breakerOpen(upstream, open) {
+      breaker.set({ upstream }, open ? 1 : 0);
+    },
     upstreamGone(upstream) {
       forgetUp(upstream);
+      queue.remove({ upstream });
+      breaker.remove({ upstream });
       tools.remove({ upstream });
       child.remove({ upstream });
-    },
-    subscriptions(side, delta) {
-      counts[side] += delta;
-      active.set({ side }, counts[side]);
     },
   };
 }

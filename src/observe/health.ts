@@ -11,6 +11,8 @@ export interface UpstreamHealth {
   readonly tools?: number;
   readonly prompts?: number;
   readonly resources?: number;
+  /** There where calls are refused since it failed too often in a row. */
+  readonly breaker?: 'open';
   /** Why it isn't up; may hold secrets, which whoever shows it hides. */
   readonly error?: string;
   /** What the upstream offers but the catalog doesn't list. */
@@ -37,17 +39,20 @@ export const healthz = (): HealthAnswer => ({ status: 200, body: '{"status":"ok"
 /** 200 while clients are served, else 503; an upstream that is down is told and changes nothing. */
 export function readyz(health: Health, secrets: Secrets): HealthAnswer {
   const isReady = health.ready();
-  const upstreams = health.upstreams().map(({ name, state, era, version, transport, tools, error }) => [
-    name,
-    {
-      state,
-      era,
-      version,
-      transport,
-      tools,
-      error: error === undefined ? undefined : publicError(error, secrets),
-    },
-  ]);
+  const upstreams = health
+    .upstreams()
+    .map(({ name, state, era, version, transport, tools, breaker, error }) => [
+      name,
+      {
+        state,
+        era,
+        version,
+        transport,
+        tools,
+        breaker,
+        error: error === undefined ? undefined : publicError(error, secrets),
+      },
+    ]);
   return {
     status: isReady ? 200 : 503,
     body: JSON.stringify({

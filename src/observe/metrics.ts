@@ -45,6 +45,8 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
     era: Era,
     seconds: number,
   ): void;
+  /** A call has waited for a place at the upstream, and has got it or given up. */
+  queueWait(upstream: string, seconds: number): void;
   /** A call has gone from a client of one era to an upstream of maybe another. */
   eraBridge(clientEra: Era, upstreamEra: Era, outcome: BridgeOutcome): void;
   /** A session of this revision has ended. */
@@ -107,11 +109,11 @@ export function createMetrics({ version, buckets = operationBuckets }: MetricsOp
 
 type Timings = Pick<
   Metrics,
-  'serverOperation' | 'operationBytes' | 'overhead' | 'clientOperation' | 'sessionEnded'
+  'serverOperation' | 'operationBytes' | 'overhead' | 'clientOperation' | 'queueWait' | 'sessionEnded'
 >;
 
 function timings(families: ReturnType<typeof operationFamilies>, buckets: readonly number[]): Timings {
-  const { server, client, session } = families;
+  const { server, client, queue, session } = families;
   const cells = furtherCells(buckets);
   return {
     serverOperation(method, tool, prompt, error, revision, seconds) {
@@ -128,6 +130,7 @@ function timings(families: ReturnType<typeof operationFamilies>, buckets: readon
       const row = client.rows.find(tool ?? '', upstream, method, error ?? '', transport, era);
       observe(row, buckets, seconds);
     },
+    queueWait: (upstream, seconds) => observe(queue.rows.find(upstream), buckets, seconds),
     sessionEnded: (revision, seconds) => observe(session.rows.find(revision), sessionBuckets, seconds),
   };
 }

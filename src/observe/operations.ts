@@ -34,6 +34,7 @@ export interface OperationFamilies {
   readonly server: Filled;
   readonly client: Filled;
   readonly overhead: Family;
+  readonly queue: Filled;
   readonly session: Filled;
   readonly requestBytes: Family;
   readonly responseBytes: Family;
@@ -88,6 +89,14 @@ export function operationFamilies(buckets: readonly number[], full: FullLimits):
       cell: cells.overhead,
       buckets: overheadBuckets,
       label: { name: 'mcp_method_name', of: ({ c }) => c },
+    }),
+    queue: histogram({
+      name: 'mcpyard_upstream_queue_seconds',
+      help: 'How long calls waited for a place at an upstream that had no free one.',
+      columns: [upstreamColumn()],
+      rowsMax: histogramRowsMax,
+      onFull,
+      buckets,
     }),
     session: histogram({
       name: 'mcp_server_session_duration_seconds',

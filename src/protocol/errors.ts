@@ -29,6 +29,8 @@ export const own = {
   upstreamDown: 5030,
   /** The gateway is stopping; nothing was sent. */
   stopping: 5031,
+  /** The upstream failed too often in a row and is not asked for a while; nothing was sent. */
+  upstreamPaused: 5032,
   /** The upstream did not answer in time and the call was cancelled. */
   upstreamTimeout: 5040,
 } as const;

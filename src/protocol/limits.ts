@@ -25,6 +25,8 @@ export const limitNames = [
   'sessionSubscriptions',
   'sseBuffer',
   'upstreamCalls',
+  'upstreamQueue',
+  'upstreamQueueTime',
   'watchedResources',
 ] as const;
 

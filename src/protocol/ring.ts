@@ -19,6 +19,11 @@ export class Ring<T extends Linked> {
     return this.#size;
   }
 
+  /** The one that was added first of those that are in it. */
+  get first(): T | undefined {
+    return this.#size === 0 ? undefined : (this.#head.after as T);
+  }
+
   /** Adds one that is in no ring. */
   add(item: T): void {
     const last = this.#head.before ?? this.#head;

@@ -41,3 +41,13 @@ export function reasonOf(error: Error): string | undefined {
   if (error instanceof ChannelError) return error.reason === 'closed' ? undefined : error.reason;
   return error instanceof RpcError && error.code === own.upstreamTimeout ? 'timeout' : undefined;
 }
+
+/** Whether a call's error speaks against its upstream as a whole: it can't be reached, went away, is out of order, or took too long. */
+export function blames(error: unknown): boolean {
+  if (!(error instanceof RpcError)) return false;
+  if (error.code === own.upstreamTimeout) return true;
+  const { cause } = error;
+  if (!(cause instanceof ChannelError)) return false;
+  if (cause.reason === 'status') return (cause.http?.status ?? 0) >= 500;
+  return cause.reason === 'unreachable' || cause.reason === 'lost';
+}

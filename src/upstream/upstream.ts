@@ -306,7 +306,9 @@ export class Upstream {
     const waitMs = this.#backoff.next();
     this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
     this.#options.events.down(this, error, restart);
-    this.#timer = setTimeout(() => this.start(), waitMs);
+    // At once means that whoever calls now waits for it instead of being told that it is down.
+    if (waitMs === 0) this.start();
+    else this.#timer = setTimeout(() => this.start(), waitMs);
   }
 
   /** Keeps a stream open on which changes are told, where the upstream has one. */

@@ -57,6 +57,8 @@ test('a server with nothing but a command has every default', () => {
     startTimeoutMs: 30_000,
     timeoutMs: 300_000,
     maxTimeoutMs: 3_600_000,
+    concurrency: { max: 1000, queueMax: 1000, queueMs: 30_000 },
+    breaker: { failures: 10, cooldownMs: 1000, cooldownMaxMs: 30_000 },
     passthrough: [],
     passthroughHeaders: false,
     target: { kind: 'stdio', command: 'npx', args: ['-y', 'thing'], env: {}, cwd: '/etc/mcpyard' },
@@ -97,6 +99,8 @@ servers:
     timeout: 2s
     maxTimeout: 3s
     idleTimeout: 4s
+    concurrency: { max: 5, queue: 0, queueTimeout: 6s }
+    breaker: { failures: 0, cooldown: 7s, maxCooldown: 8s }
     passthrough: [/files]
 `);
   expect(config).toMatchObject({
@@ -138,6 +142,8 @@ servers:
       timeoutMs: 2000,
       maxTimeoutMs: 3000,
       idleTimeoutMs: 4000,
+      concurrency: { max: 5, queueMax: 0, queueMs: 6000 },
+      breaker: { failures: 0, cooldownMs: 7000, cooldownMaxMs: 8000 },
       passthrough: ['/files'],
       passthroughHeaders: false,
       target: {

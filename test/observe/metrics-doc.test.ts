@@ -38,6 +38,9 @@ async function everything(): Promise<Exposition> {
   metrics.childRestarted('u', 'exit');
   metrics.childUp('u', true);
   metrics.stderrBytes('u', 1);
+  metrics.queued('u', 1);
+  metrics.queueWait('u', 1);
+  metrics.breakerOpen('u', true);
   metrics.limitHit('body');
   metrics.authFailure('missing');
   metrics.passthrough('u', '200');
