@@ -1,7 +1,7 @@
 /** The headers of requests to one upstream. */
 import type { Log } from '../observe/log.ts';
 
-/** What a configuration can't change: the transport sets these, or undici does. */
+/** What a configuration can't change: the transport sets these. */
 const reserved = new Set([
   'accept',
   'accept-encoding',
@@ -20,35 +20,61 @@ const reserved = new Set([
 
 const isReserved = (name: string): boolean => reserved.has(name.toLowerCase());
 
-/** Headers that go with many requests, as names and values in turn. */
+/** Thrown for a header that no request can carry. */
+export class HeaderFault extends Error {
+  constructor(name: string) {
+    super(`the header ${JSON.stringify(name.slice(0, 64))} can not be sent`);
+    this.name = 'HeaderFault';
+  }
+}
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const content = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Names and values in turn as lines, each with its line end; throws a HeaderFault. */
+function linesOf(headers: readonly string[]): string {
+  let lines = '';
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] ?? '';
+    const value = headers[at + 1] ?? '';
+    if (!content.test(value) || !token.test(name)) throw new HeaderFault(name);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+/** Headers that go with many requests to one server, as names and values in turn; with them go `Host`, which they may replace, and `Connection`. */
 export class HeaderSet {
   readonly #all: readonly string[];
   readonly #names: ReadonlySet<string>;
   readonly #isOpen: boolean;
+  readonly #lines: string;
 
   /** `open` says that names may be in it that a request has too. */
-  constructor(all: readonly string[], open: boolean) {
-    this.#all = all;
+  constructor(host: string, all: readonly string[], open: boolean) {
+    const names = new Set(all.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
+    this.#all = ['connection', 'keep-alive', ...(names.has('host') ? [] : ['host', host]), ...all];
     this.#isOpen = open;
-    this.#names = new Set(all.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
+    this.#names = names;
+    this.#lines = linesOf(this.#all);
   }
 
-  /** These and a request's own; where both have a name, the request's own counts. */
-  with(own: readonly string[]): string[] {
-    if (!this.#isOpen) return this.#all.concat(own);
-    for (let at = 0; at < own.length; at += 2)
-      if (this.#names.has((own[at] ?? '').toLowerCase())) return this.#without(own).concat(own);
-    return this.#all.concat(own);
+  /** These and a request's own, as lines; where both have a name, the request's own counts. Throws a HeaderFault. */
+  with(own: readonly string[]): string {
+    if (this.#isOpen)
+      for (let at = 0; at < own.length; at += 2)
+        if (this.#names.has((own[at] ?? '').toLowerCase())) return this.#without(own) + linesOf(own);
+    return this.#lines + linesOf(own);
   }
 
-  #without(own: readonly string[]): string[] {
+  #without(own: readonly string[]): string {
     const names = new Set(own.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()));
     const kept: string[] = [];
     for (let at = 0; at < this.#all.length; at += 2) {
       const name = this.#all[at] ?? '';
       if (!names.has(name.toLowerCase())) kept.push(name, this.#all[at + 1] ?? '');
     }
-    return kept;
+    return linesOf(kept);
   }
 }
 

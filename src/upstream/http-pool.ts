@@ -1,19 +1,15 @@
 /** The connections to one upstream over HTTP. */
-import { type Dispatcher, Pool } from 'undici';
+import {
+  type ConnectionTarget,
+  HttpConnection,
+  type WireReader,
+  type WireRequest,
+} from './http1-connection.ts';
 
 export interface PoolOptions {
   readonly url: URL;
   readonly connectTimeoutMs: number;
-  /** Used instead of pools, and not closed with them. */
-  readonly dispatcher?: Dispatcher;
-}
-
-export interface Pools {
-  readonly calls: Dispatcher;
-  /** For what stays open, and for what may not wait behind calls, since calls may wait for it. */
-  readonly aside: Dispatcher;
-  /** Cuts all connections. */
-  destroy(): Promise<void>;
+  readonly now: () => number;
 }
 
 /**
@@ -25,33 +21,86 @@ const idleMs = { plain: 250, tls: 4_000 };
 const idleMaxMs = { plain: 250, tls: 60_000 };
 /** How much earlier than it says a server may close an idle connection. */
 const idleMarginMs = 1_000;
+const readBytes = 65_536;
 
-/** Two pools of at most so many connections, whose waits are the caller's. */
-export function poolsOf(options: PoolOptions, callsMax: number, asideMax: number): Pools {
-  const { dispatcher } = options;
-  if (dispatcher !== undefined)
-    return { calls: dispatcher, aside: dispatcher, destroy: () => Promise.resolve() };
-  const calls = poolOf(options, callsMax);
-  const aside = poolOf(options, asideMax);
-  return {
-    calls,
-    aside,
-    destroy: async () => {
-      await Promise.all([calls.destroy(), aside.destroy()]);
-    },
-  };
-}
+/** As many connections as there are requests at once: their number is the caller's to bound. */
+export class HttpPool {
+  readonly #target: ConnectionTarget;
+  readonly #now: () => number;
+  readonly #kind: 'plain' | 'tls';
+  readonly #all = new Set<HttpConnection>();
+  /** The one that was used last comes last. */
+  readonly #idle: HttpConnection[] = [];
+  #timer: NodeJS.Timeout | undefined;
 
-function poolOf({ url, connectTimeoutMs }: PoolOptions, connections: number): Pool {
-  const kind = url.protocol === 'https:' ? 'tls' : 'plain';
-  return new Pool(url.origin, {
-    connections,
-    pipelining: 1,
-    connectTimeout: connectTimeoutMs,
-    keepAliveTimeout: idleMs[kind],
-    keepAliveMaxTimeout: idleMaxMs[kind],
-    keepAliveTimeoutThreshold: idleMarginMs,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  constructor({ url, connectTimeoutMs, now }: PoolOptions) {
+    this.#now = now;
+    this.#kind = url.protocol === 'https:' ? 'tls' : 'plain';
+    const readBuffer = Buffer.allocUnsafeSlow(this.#kind === 'plain' ? readBytes : 0);
+    this.#target = { url, connectTimeoutMs, readBuffer, session: undefined };
+  }
+
+  /** Sends a request on an idle connection, or a new one, and returns the connection that carries it. */
+  send(request: WireRequest, reader: WireReader): HttpConnection {
+    const connection = this.#take() ?? this.#open();
+    connection.carry(request, reader);
+    return connection;
+  }
+
+  /** Cuts all connections; what they carry is lost. */
+  destroy(): void {
+    clearInterval(this.#timer);
+    this.#idle.length = 0;
+    for (const connection of this.#all) connection.destroy();
+  }
+
+  #open(): HttpConnection {
+    const connection = new HttpConnection(this.#target, this);
+    this.#all.add(connection);
+    return connection;
+  }
+
+  #take(): HttpConnection | undefined {
+    const connection = this.#idle.pop();
+    if (connection === undefined || this.#now() - connection.idleSinceMs < connection.idleMaxMs)
+      return connection;
+    // The others are idle for longer still.
+    connection.destroy();
+    for (const older of this.#idle.splice(0)) older.destroy();
+    return undefined;
+  }
+
+  /** Called by a connection. */
+  idle(connection: HttpConnection, keptMs: number | undefined): void {
+    const max =
+      keptMs === undefined ? idleMs[this.#kind] : Math.min(keptMs - idleMarginMs, idleMaxMs[this.#kind]);
+    if (max <= 0) {
+      connection.destroy();
+      return;
+    }
+    connection.idleMaxMs = max;
+    connection.idleSinceMs = this.#now();
+    this.#idle.push(connection);
+    this.#timer ??= setInterval(() => this.#sweep(), idleMs[this.#kind] / 2).unref();
+  }
+
+  /** Called by a connection. */
+  gone(connection: HttpConnection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+  }
+
+  #sweep(): void {
+    const now = this.#now();
+    const isStale = ({ idleSinceMs, idleMaxMs: max }: HttpConnection): boolean => now - idleSinceMs >= max;
+    const stale = this.#idle.filter(isStale);
+    for (const connection of stale) {
+      this.#idle.splice(this.#idle.indexOf(connection), 1);
+      connection.destroy();
+    }
+    if (this.#idle.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
 }

@@ -1,7 +1,7 @@
 /** One HTTP request to an upstream: redirects, the resend of what was never sent, and what a failure means. */
-import type { Dispatcher } from 'undici';
 import { ChannelError } from './channel.ts';
 import { DecodedBody, isKnownCoding } from './http-decode.ts';
+import type { HttpPool } from './http-pool.ts';
 import {
   type Body,
   type ChannelContext,
@@ -14,6 +14,8 @@ import {
   type ResponseHeaders,
   shown,
 } from './http-response.ts';
+import type { HttpConnection, WireReader } from './http1-connection.ts';
+import { HttpFault, type ResponseHead } from './http1-head.ts';
 
 /** Where an upstream is. */
 export interface Place {
@@ -25,11 +27,12 @@ export interface Place {
 }
 
 export interface HttpRequestOptions {
-  readonly dispatcher: Dispatcher;
+  readonly pool: Pick<HttpPool, 'send'>;
   readonly place: Place;
   readonly context: Pick<ChannelContext, 'name' | 'log'>;
   readonly method: 'POST' | 'GET' | 'DELETE';
-  readonly headers: string[];
+  /** Whole lines, each with its line end. */
+  readonly headers: string;
   readonly body: Buffer | null;
   /** How long to wait for the head, and between two pieces of the body; 0 for no end. */
   readonly silenceMs: number;
@@ -46,18 +49,18 @@ const resendsMax = 2;
  * It is sent again only where a write failed, since then the kernel has refused its last bytes and no server can have
  * read it whole; a connection that is lost in any other way may have carried it, used before or not.
  */
-export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
+export class HttpRequest implements WireReader, Flow {
   readonly #options: HttpRequestOptions;
   readonly #receiver: Receiver;
   #content: Buffer | null;
-  #controller: Dispatcher.DispatchController | undefined;
+  #connection: HttpConnection | undefined;
+  #isSent = false;
   #body: Body | undefined;
   #decoded: DecodedBody | undefined;
   #next: string | undefined;
   #nextBytes = 0;
   #redirects = 0;
   #resends = 0;
-  #paused = false;
   #aborted = false;
 
   constructor(options: HttpRequestOptions, receiver: Receiver) {
@@ -68,36 +71,22 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
 
   /** Whether the upstream may have seen it. */
   get sent(): boolean {
-    return this.#controller !== undefined;
+    return this.#isSent;
   }
 
   send(): void {
     if (this.#aborted) return;
-    const { dispatcher, place, method, headers, silenceMs } = this.#options;
-    this.#controller = undefined;
-    const request: Dispatcher.DispatchOptions = {
-      origin: place.origin,
-      path: place.path,
-      method,
-      headers,
-      body: this.#content,
-      headersTimeout: silenceMs,
-      bodyTimeout: silenceMs,
-    };
-    dispatcher.dispatch(request, this);
+    const { pool, place, method, headers, silenceMs } = this.#options;
+    this.#isSent = false;
+    this.#connection = pool.send({ method, path: place.path, headers, body: this.#content, silenceMs }, this);
   }
 
   pause(): void {
-    this.#paused = true;
-    this.#controller?.pause();
+    this.#connection?.pause(this);
   }
 
   resume(): void {
-    this.#paused = false;
-    // undici must not be resumed from inside its parser, whichever request that is busy with.
-    process.nextTick(() => {
-      if (!this.#paused && !this.#aborted) this.#controller?.resume();
-    });
+    if (!this.#aborted) this.#connection?.resume(this);
   }
 
   abort(): void {
@@ -105,27 +94,22 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
     this.#aborted = true;
     this.#content = null;
     this.#decoded?.stop();
-    this.#controller?.abort(new Error('The gateway has given this request up'));
+    this.#connection?.abandon(this);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#aborted) controller.abort(new Error('The gateway has given this request up'));
-    else this.#controller = controller;
+  sending(): void {
+    this.#isSent = true;
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: ResponseHeaders,
-  ): void {
+  head({ status, headers }: ResponseHead): void {
     try {
-      if (status >= 200 && !this.#aborted) this.#start(status, headers);
+      if (!this.#aborted) this.#start(status, headers);
     } catch (error) {
       this.#report(error);
     }
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  data(chunk: Buffer): void {
     try {
       if (this.#aborted) return;
       if (this.#body === undefined) this.#skip(chunk);
@@ -135,7 +119,7 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
     }
   }
 
-  onResponseEnd(): void {
+  end(): void {
     try {
       if (this.#aborted) return;
       if (this.#body === undefined) this.#redirect();
@@ -145,7 +129,7 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
     }
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+  lost(error: Error): void {
     try {
       if (!this.#aborted) this.#lose(error);
     } catch (bug) {
@@ -182,11 +166,8 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
   }
 
   #lose(error: Error): void {
-    if (this.#controller === undefined) {
-      // undici may say this before `dispatch` returns, when the caller doesn't expect it yet.
-      queueMicrotask(() => {
-        if (!this.#aborted) this.#receiver.fail(unsentError(error));
-      });
+    if (!this.#isSent) {
+      this.#receiver.fail(unsentError(error));
       return;
     }
     if (this.#body !== undefined) {
@@ -196,14 +177,14 @@ export class HttpRequest implements Dispatcher.DispatchHandler, Flow {
     const isUnsent = this.#next === undefined && 'syscall' in error && error.syscall === 'write';
     if (isUnsent && this.#resends < resendsMax) {
       this.#resends += 1;
-      // In the next turn, when undici has seen which other connections died with this one.
+      // In the next turn, when it is known which other connections died with this one.
       setImmediate(() => this.send());
       return;
     }
     this.#receiver.fail(lostError('before', !isUnsent, error));
   }
 
-  /** undici would take what a receiver throws for a failure of the request, and say nothing. */
+  /** What a receiver throws ends its own request, and no other that the connection's events may be about. */
   #report(error: unknown): void {
     const { log, name } = this.#options.context;
     log.error({ err: error, upstream: name }, 'Bug: reading an answer failed');
@@ -253,29 +234,15 @@ const codeOf = (error: Error): string =>
 /** Why, without the addresses that the messages of Node.js show: those are for the log, not for clients. */
 function reasonOf(error: Error): string {
   const code = codeOf(error);
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connecting took too long';
-  return code === '' || code.startsWith('UND_') ? shown(error.message) : code;
+  return code === '' ? shown(error.message) : code;
 }
 
-function unsentError(error: Error): ChannelError {
-  const isOurs = ['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED'].includes(codeOf(error));
-  const options = { sent: false, cause: error };
-  return isOurs
-    ? new ChannelError('broken', `no HTTP request can be made of this: ${reasonOf(error)}`, options)
-    : new ChannelError('unreachable', `no connection (${reasonOf(error)})`, options);
-}
+const unsentError = (error: Error): ChannelError =>
+  new ChannelError('unreachable', `no connection (${reasonOf(error)})`, { sent: false, cause: error });
 
 function lostError(when: 'before' | 'inside', sent: boolean, error: Error): ChannelError {
   const options = { sent, cause: error };
-  return isGibberish(when, error)
-    ? new ChannelError('broken', `it does not answer in valid HTTP (${reasonOf(error)})`, options)
+  return error instanceof HttpFault
+    ? new ChannelError('broken', `it does not answer in valid HTTP (${error.message})`, options)
     : new ChannelError('lost', `the connection was lost ${when} the answer (${reasonOf(error)})`, options);
-}
-
-/** Whether what came is no HTTP, rather than HTTP that ends too early. */
-function isGibberish(when: 'before' | 'inside', error: Error): boolean {
-  const code = codeOf(error);
-  if (code === 'UND_ERR_HEADERS_OVERFLOW') return true;
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return when === 'before';
-  return error.name === 'HTTPParserError' && !error.message.includes('Invalid EOF state');
 }

@@ -1,12 +1,11 @@
 /** The channel to a server that speaks HTTP+SSE (2024-11-05, "HTTP with SSE"): one stream for all that it says, POSTs for all that it is told. */
-import type { Dispatcher } from 'undici';
 import { own, RpcError } from '../protocol/errors.ts';
 import { type Channel, ChannelError, type Exchange, type Outgoing } from './channel.ts';
 import type { HttpOptions } from './http.ts';
 import { DroppedAnswer, RefusalBody } from './http-answer.ts';
 import { ListenEvents } from './http-events.ts';
 import { configuredHeaders, HeaderSet, noEncoding, postHeaders, secretsOf } from './http-headers.ts';
-import { type Pools, poolsOf } from './http-pool.ts';
+import { HttpPool } from './http-pool.ts';
 import { HttpRequest, type Place } from './http-request.ts';
 import {
   type Body,
@@ -40,7 +39,7 @@ export class HttpSseChannel implements Channel {
   readonly #context: ChannelContext;
   /** The headers of a POST. */
   readonly #posted: HeaderSet;
-  readonly #pools: Pools;
+  readonly #pool: HttpPool;
   readonly #home: Place;
   readonly #stream: HttpRequest;
   readonly #open = new Map<number, OpenExchange>();
@@ -50,7 +49,6 @@ export class HttpSseChannel implements Channel {
   #timer: NodeJS.Timeout | undefined;
   #posts = 0;
   #cause: ChannelError | undefined;
-  #closing: Promise<void> | undefined;
 
   constructor(options: HttpOptions) {
     const { name, url, limits, log, route } = options;
@@ -58,7 +56,7 @@ export class HttpSseChannel implements Channel {
     const path = url.pathname + url.search;
     this.#home = { origin: url.origin, home: path, path };
     const configured = configuredHeaders(options);
-    this.#posted = new HeaderSet([...postHeaders, ...configured], configured.length > 0);
+    this.#posted = new HeaderSet(url.host, [...postHeaders, ...configured], configured.length > 0);
     this.#context = {
       name,
       origin: url.origin,
@@ -70,9 +68,13 @@ export class HttpSseChannel implements Channel {
       initialized: () => undefined,
       forget: () => undefined,
     };
-    this.#pools = poolsOf(options, limits.exchangesMax, postsMax + 1);
+    this.#pool = new HttpPool({ url, connectTimeoutMs: options.connectTimeoutMs, now: options.now });
     this.#stream = this.#listen(
-      new HeaderSet(configured, configured.length > 0).with(['accept', 'text/event-stream', ...noEncoding]),
+      new HeaderSet(url.host, configured, configured.length > 0).with([
+        'accept',
+        'text/event-stream',
+        ...noEncoding,
+      ]),
     );
     this.#stream.send();
   }
@@ -103,7 +105,7 @@ export class HttpSseChannel implements Channel {
         this.#posts -= 1;
         resolve();
       });
-      this.#request(this.#pools.aside, place, this.#posted.with(headers), body, postSilenceMs, answer).send();
+      this.#request(place, this.#posted.with(headers), body, postSilenceMs, answer).send();
     });
   }
 
@@ -116,11 +118,11 @@ export class HttpSseChannel implements Channel {
 
   close(): Promise<void> {
     this.#end(new ChannelError('closed', 'the gateway closed the connection', { sent: true }));
-    this.#closing ??= this.#pools.destroy();
-    return this.#closing;
+    this.#pool.destroy();
+    return Promise.resolve();
   }
 
-  #listen(headers: string[]): HttpRequest {
+  #listen(headers: string): HttpRequest {
     const events = new ListenEvents(
       this.#context,
       {
@@ -139,22 +141,15 @@ export class HttpSseChannel implements Channel {
       },
       () => undefined,
     );
-    const { context, dispatcher } = { context: this.#context, dispatcher: this.#pools.aside };
+    const { context, pool } = { context: this.#context, pool: this.#pool };
     const rest = { method: 'GET' as const, headers, body: null, silenceMs: 0 };
-    return new HttpRequest({ dispatcher, place: this.#home, context, ...rest }, events);
+    return new HttpRequest({ pool, place: this.#home, context, ...rest }, events);
   }
 
-  #request(
-    dispatcher: Dispatcher,
-    place: Place,
-    headers: string[],
-    body: Buffer,
-    silenceMs: number,
-    receiver: Receiver,
-  ): HttpRequest {
+  #request(place: Place, headers: string, body: Buffer, silenceMs: number, receiver: Receiver): HttpRequest {
     const context = this.#context;
     return new HttpRequest(
-      { dispatcher, place, context, method: 'POST', headers, body, silenceMs },
+      { pool: this.#pool, place, context, method: 'POST', headers, body, silenceMs },
       receiver,
     );
   }
@@ -163,7 +158,7 @@ export class HttpSseChannel implements Channel {
     const open = this.#open.get(id);
     if (open === undefined) return;
     const posted = new Posted(this.#context, (error) => this.#refused(id, error));
-    open.request = this.#request(this.#pools.calls, place, this.#posted.with(headers), body, 0, posted);
+    open.request = this.#request(place, this.#posted.with(headers), body, 0, posted);
     open.request.send();
   }
 

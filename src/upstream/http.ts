@@ -1,5 +1,4 @@
 /** The channel to a server that speaks Streamable HTTP (2026-07-28 and back to 2025-03-26). */
-import type { Dispatcher } from 'undici';
 import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import {
@@ -12,8 +11,15 @@ import {
 } from './channel.ts';
 import { DroppedAnswer, HttpCall } from './http-answer.ts';
 import { ListenEvents, type StreamReader } from './http-events.ts';
-import { configuredHeaders, HeaderSet, noEncoding, postHeaders, secretsOf } from './http-headers.ts';
-import { type Pools, poolsOf } from './http-pool.ts';
+import {
+  configuredHeaders,
+  HeaderFault,
+  HeaderSet,
+  noEncoding,
+  postHeaders,
+  secretsOf,
+} from './http-headers.ts';
+import { HttpPool } from './http-pool.ts';
 import { HttpRequest, type HttpRequestOptions, type Place } from './http-request.ts';
 import type { ChannelContext, Receiver } from './http-response.ts';
 import { SlotTable } from './slots.ts';
@@ -36,8 +42,7 @@ export interface HttpOptions {
   readonly events: ChannelEvents;
   /** Tells what a message on an event stream is, without reading it whole. */
   route(data: Buffer): Routed;
-  /** Used instead of pools of the channel's own, and not closed with it. */
-  readonly dispatcher?: Dispatcher;
+  readonly now: () => number;
 }
 
 /** Streams that stay open: listens and GETs. */
@@ -69,7 +74,7 @@ export class HttpChannel implements Channel {
   readonly #posted: HeaderSet;
   /** The headers of the configuration. */
   readonly #configured: HeaderSet;
-  readonly #pools: Pools;
+  readonly #pool: HttpPool;
   readonly #open = new SlotTable<OpenRequest>();
   readonly #streams = new Map<ListenEvents, HttpRequest>();
   #listens = 0;
@@ -83,8 +88,8 @@ export class HttpChannel implements Channel {
     const home = url.pathname + url.search;
     this.#place = { origin: url.origin, home, path: home };
     const configured = configuredHeaders(options);
-    this.#configured = new HeaderSet(configured, configured.length > 0);
-    this.#posted = new HeaderSet([...postHeaders, ...configured], configured.length > 0);
+    this.#configured = new HeaderSet(url.host, configured, configured.length > 0);
+    this.#posted = new HeaderSet(url.host, [...postHeaders, ...configured], configured.length > 0);
     this.#context = {
       name,
       origin: url.origin,
@@ -96,7 +101,7 @@ export class HttpChannel implements Channel {
       initialized: (session) => this.#keepSession(session),
       forget: (id) => this.#forget(id),
     };
-    this.#pools = poolsOf(options, limits.exchangesMax, 2 * streamsMax + postsMax);
+    this.#pool = new HttpPool({ url, connectTimeoutMs: options.connectTimeoutMs, now: options.now });
   }
 
   /** The session that the server gave with its answer to the last `initialize`. */
@@ -118,11 +123,13 @@ export class HttpChannel implements Channel {
       queueMicrotask(() => exchange.fail(refusal));
       return;
     }
-    const headers = this.#posted.with(outgoing.headers);
-    if (method !== 'initialize') this.#addSession(headers);
+    const headers = this.#headersOf(outgoing);
+    if (headers instanceof ChannelError) {
+      queueMicrotask(() => exchange.fail(headers));
+      return;
+    }
     const call = new HttpCall(this.#context, id, method, exchange);
-    const dispatcher = isListen ? this.#pools.aside : this.#pools.calls;
-    const request = this.#request(dispatcher, 'POST', { headers, body, silenceMs: 0 }, call);
+    const request = this.#request('POST', { headers, body, silenceMs: 0 }, call);
     this.#open.set(id, { call, request, isListen });
     if (isListen) this.#listens += 1;
     request.send();
@@ -136,19 +143,13 @@ export class HttpChannel implements Channel {
       return Promise.resolve();
     }
     this.#posts += 1;
-    const all = this.#posted.with(headers);
-    this.#addSession(all);
+    const all = this.#posted.with(headers) + this.#sessionLine();
     return new Promise((resolve) => {
       const answer = new DroppedAnswer(this.#context, 'message', () => {
         this.#posts -= 1;
         resolve();
       });
-      this.#request(
-        this.#pools.aside,
-        'POST',
-        { headers: all, body, silenceMs: postSilenceMs },
-        answer,
-      ).send();
+      this.#request('POST', { headers: all, body, silenceMs: postSilenceMs }, answer).send();
     });
   }
 
@@ -169,15 +170,10 @@ export class HttpChannel implements Channel {
       queueMicrotask(() => reader.closed(refusal));
       return () => undefined;
     }
-    const all = this.#configured.with(['accept', 'text/event-stream', ...noEncoding, ...headers]);
-    this.#addSession(all);
+    const own = ['accept', 'text/event-stream', ...noEncoding, ...headers];
+    const all = this.#configured.with(own) + this.#sessionLine();
     const stream: ListenEvents = new ListenEvents(this.#context, reader, () => this.#streams.delete(stream));
-    const request = this.#request(
-      this.#pools.aside,
-      'GET',
-      { headers: all, body: null, silenceMs: 0 },
-      stream,
-    );
+    const request = this.#request('GET', { headers: all, body: null, silenceMs: 0 }, stream);
     this.#streams.set(stream, request);
     request.send();
     return () => {
@@ -202,7 +198,7 @@ export class HttpChannel implements Channel {
       stream.fail(closedError(true));
     }
     await this.#endSession();
-    await this.#pools.destroy();
+    this.#pool.destroy();
   }
 
   /** Tells the server that the session is over, and doesn't wait long for it to hear. */
@@ -219,18 +215,24 @@ export class HttpChannel implements Channel {
       };
       const timer = setTimeout(done, goodbyeMs);
       const answer = new DroppedAnswer(this.#context, 'end of the session', done);
-      const request = this.#request(
-        this.#pools.aside,
-        'DELETE',
-        { headers, body: null, silenceMs: goodbyeMs },
-        answer,
-      );
+      const request = this.#request('DELETE', { headers, body: null, silenceMs: goodbyeMs }, answer);
       request.send();
     });
   }
 
+  /** Those of a request, or why it can have none. */
+  #headersOf({ method, headers }: Outgoing): string | ChannelError {
+    try {
+      const lines = this.#posted.with(headers);
+      return method === 'initialize' ? lines : lines + this.#sessionLine();
+    } catch (cause) {
+      if (!(cause instanceof HeaderFault)) throw cause;
+      const message = `no HTTP request can be made of this: ${cause.message}`;
+      return new ChannelError('broken', message, { sent: false, cause });
+    }
+  }
+
   #request(
-    dispatcher: Dispatcher,
     method: HttpRequestOptions['method'],
     content: Pick<HttpRequestOptions, 'headers' | 'body' | 'silenceMs'>,
     receiver: Receiver,
@@ -238,11 +240,12 @@ export class HttpChannel implements Channel {
     const { headers, body, silenceMs } = content;
     const place = this.#place;
     const context = this.#context;
-    return new HttpRequest({ dispatcher, place, context, method, headers, body, silenceMs }, receiver);
+    const pool = this.#pool;
+    return new HttpRequest({ pool, place, context, method, headers, body, silenceMs }, receiver);
   }
 
-  #addSession(headers: string[]): void {
-    if (this.#session !== undefined) headers.push('mcp-session-id', this.#session);
+  #sessionLine(): string {
+    return this.#session === undefined ? '' : `mcp-session-id: ${this.#session}\r\n`;
   }
 
   #keepSession(session: string | undefined): void {

@@ -75,6 +75,7 @@ function opener(server: ServerConfig, options: OpenOptions): Opener {
           log,
           events,
           route,
+          now: options.now,
         });
     default:
       throw target satisfies never;

@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { ChannelError } from '../../src/upstream/channel.ts';
+import { HeaderSet } from '../../src/upstream/http-headers.ts';
+import { HttpPool } from '../../src/upstream/http-pool.ts';
+import { HttpRequest } from '../../src/upstream/http-request.ts';
+import { type Head, nobody } from '../../src/upstream/http-response.ts';
+import type { WireReader } from '../../src/upstream/http1-connection.ts';
 import {
   answering,
   ask,
@@ -189,37 +193,61 @@ describe('a connection that ends', () => {
     expect(requests).toBe(1);
   });
 
-  /** A dispatcher whose first attempts end in a failed write, as a connection does that died a moment ago. */
-  function failingWrites(count: number): { dispatcher: Dispatcher; attempts: () => number; agent: Agent } {
-    const agent = new Agent();
+  /** A pool whose first attempts end in a failed write, as on a connection that died a moment ago. */
+  function failingWrites(pool: HttpPool, count: number) {
     let attempts = 0;
-    const dispatcher = agent.compose((dispatch) => (options, handler) => {
+    const send: HttpPool['send'] = (request, reader) => {
       attempts += 1;
-      if (attempts > count) return dispatch(options, handler);
-      const controller = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} };
-      handler.onRequestStart?.(controller, {});
-      const error = Object.assign(new Error('write EPIPE'), { code: 'EPIPE', syscall: 'write' });
-      setImmediate(() => handler.onResponseError?.(controller, error));
-      return true;
+      if (attempts > count) return pool.send(request, reader);
+      const failing: WireReader = {
+        sending: () => {
+          reader.sending();
+          setImmediate(() => {
+            connection.abandon(failing);
+            reader.lost(Object.assign(new Error('write EPIPE'), { syscall: 'write' }));
+          });
+        },
+        head: () => expect.fail('abandoned before any answer'),
+        data: () => undefined,
+        end: () => undefined,
+        lost: reader.lost,
+      };
+      const connection = pool.send(request, failing);
+      return connection;
+    };
+    return { send, attempts: () => attempts };
+  }
+
+  async function sentThrough(count: number) {
+    const { url } = await serve(
+      answering((response, id) => setTimeout(() => sendJson(response, resultOf(id)), 20)),
+    );
+    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => performance.now() });
+    const failing = failingWrites(pool, count);
+    const outcome = await new Promise<number | ChannelError>((resolve) => {
+      const body = Buffer.from('{"id":6}');
+      const headers = new HeaderSet(url.host, [], false).with([]);
+      const place = { origin: url.origin, home: '/mcp', path: '/mcp' };
+      const context = { name: 'up', log: { debug() {}, warn() {}, error() {} } };
+      const request = { pool: failing, place, context, method: 'POST', headers, body, silenceMs: 0 } as const;
+      const start = (head: Head) => {
+        resolve(head.status);
+        return nobody;
+      };
+      new HttpRequest(request, { start, fail: resolve }).send();
     });
-    return { dispatcher, attempts: () => attempts, agent };
+    pool.destroy();
+    return { outcome, attempts: failing.attempts() };
   }
 
   test('before the request could be written whole lets it be sent again', async () => {
-    const { url } = await serve(ok);
-    const { dispatcher, attempts, agent } = failingWrites(1);
-    expect((await ask(open(url, { dispatcher }).channel, { id: 6 })).reply).toBe(resultOf(6));
-    expect(attempts()).toBe(2);
-    await agent.close();
+    expect(await sentThrough(1)).toEqual({ outcome: 200, attempts: 2 });
   });
 
   test('again and again before it could be written says that nothing was sent', async () => {
-    const { url } = await serve(ok);
-    const { dispatcher, attempts, agent } = failingWrites(9);
-    const { error } = await ask(open(url, { dispatcher }).channel);
-    expect(error).toMatchObject({ reason: 'lost', sent: false });
-    expect(attempts()).toBe(3);
-    await agent.close();
+    const { outcome, attempts } = await sentThrough(9);
+    expect(outcome).toMatchObject({ reason: 'lost', sent: false });
+    expect(attempts).toBe(3);
   });
 
   test('is taken for a broken server where what came is no HTTP', async () => {

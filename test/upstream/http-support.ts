@@ -152,6 +152,7 @@ export function openSse(url: URL, options: Partial<HttpOptions> = {}) {
     headers: {},
     limits,
     connectTimeoutMs: 2000,
+    now: () => performance.now(),
     log: { debug: () => undefined, warn: () => undefined, error: () => undefined },
     events: { message: (message) => strays.push(message.toString()), closed: (cause) => closed.push(cause) },
     route: routeByParsing,
@@ -176,6 +177,7 @@ export function open(url: URL, options: Partial<HttpOptions> = {}): Opened {
     headers: {},
     limits,
     connectTimeoutMs: 2000,
+    now: () => performance.now(),
     log: { debug: teller('debug'), warn: teller('warn'), error: teller('error') },
     events: {
       message: (message) => strays.push(message.toString()),

@@ -1,0 +1,249 @@
+/** One connection to an HTTP/1.1 server, which carries one request at a time. */
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { HttpFault, type ResponseHead } from './http1-head.ts';
+import { ResponseReader, type ResponseSink } from './http1-reader.ts';
+
+export interface WireRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE';
+  /** Path and query. */
+  readonly path: string;
+  /** Whole lines, each with its line end. */
+  readonly headers: string;
+  readonly body: Buffer | null;
+  /** How long to wait for the head, and between two pieces of the body; 0 for no end. */
+  readonly silenceMs: number;
+}
+
+/** Who takes the answer to one request: `head`, any `data`, then exactly one of `end` and `lost`, unless it is given up. */
+export interface WireReader {
+  /** The request is written from now on; without this, nothing of it was. */
+  sending(): void;
+  head(head: ResponseHead): void;
+  data(chunk: Buffer): void;
+  end(): void;
+  /** An HttpFault where what came is no HTTP, else what happened to the connection. */
+  lost(error: Error): void;
+}
+
+export interface ConnectionTarget {
+  readonly url: URL;
+  readonly connectTimeoutMs: number;
+  /** Where bytes are read to, before they are copied for who keeps them. */
+  readonly readBuffer: Buffer;
+  /** Of the last connection over TLS. */
+  session: Buffer | undefined;
+}
+
+export interface ConnectionEnds {
+  /** It may carry another request. */
+  idle(connection: HttpConnection, keptMs: number | undefined): void;
+  gone(connection: HttpConnection): void;
+}
+
+/** Up to here one text for head and body is cheaper than two writes. */
+const joinBytesMax = 16_384;
+/** How long a silent connection is left before the kernel asks whether the other side is still there. */
+const aliveMs = 60_000;
+
+export class HttpConnection implements ResponseSink {
+  readonly #ends: ConnectionEnds;
+  readonly #socket: Socket;
+  readonly #response = new ResponseReader(this);
+  #reader: WireReader | undefined;
+  #waiting: WireRequest | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #silence: NodeJS.Timeout | undefined;
+  #isOpen = false;
+  #isPaused = false;
+  #isKept = false;
+  #keptMs: number | undefined;
+  /** What came while its reader wanted nothing. */
+  #unread: Buffer | undefined;
+  #error: Error | undefined;
+  /** When it became idle, by its owner's clock. */
+  idleSinceMs = 0;
+  /** How long it may be idle. */
+  idleMaxMs = 0;
+
+  constructor(target: ConnectionTarget, ends: ConnectionEnds) {
+    this.#ends = ends;
+    this.#socket = this.#connect(target);
+    this.#timer = setTimeout(
+      () => this.#socket.destroy(new Error('connecting took too long')),
+      target.connectTimeoutMs,
+    );
+    this.#socket.on('error', (error) => {
+      this.#error ??= error;
+    });
+    this.#socket.on('end', () => this.#ended());
+    this.#socket.on('close', () => this.#closed());
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Sends a request, once connected; only where the connection is new or idle. */
+  carry(request: WireRequest, reader: WireReader): void {
+    this.#reader = reader;
+    this.#isPaused = false;
+    if (this.#isOpen) this.#write(request);
+    else this.#waiting = request;
+  }
+
+  /** Lets nothing more come, where the request is still this reader's. */
+  pause(reader: WireReader): void {
+    if (reader !== this.#reader || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#socket.pause();
+  }
+
+  resume(reader: WireReader): void {
+    if (reader !== this.#reader || !this.#isPaused) return;
+    this.#isPaused = false;
+    const unread = this.#unread;
+    this.#unread = undefined;
+    if (unread !== undefined) this.#read(unread);
+    if (!this.#isPaused && !this.#socket.destroyed) this.#socket.resume();
+  }
+
+  /** Ends it, where its request is still this reader's, who hears nothing more. */
+  abandon(reader: WireReader): void {
+    if (reader !== this.#reader) return;
+    this.#reader = undefined;
+    this.destroy();
+  }
+
+  /** Ends it; a request on it is lost. */
+  destroy(error?: Error): void {
+    this.#socket.destroy(error);
+  }
+
+  head(head: ResponseHead): void {
+    this.#isKept = head.isKept && head.framing.kind !== 'close';
+    this.#keptMs = head.keptMs;
+    this.#reader?.head(head);
+  }
+
+  data(chunk: Buffer): void {
+    this.#reader?.data(chunk);
+  }
+
+  /** Its answer is whole. */
+  end(): void {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    this.#hush();
+    // An answer that comes before the request was written whole leaves a connection that nobody else can use.
+    if (!this.#isKept || this.#socket.writableLength > 0) this.#socket.destroy();
+    reader?.end();
+  }
+
+  #connect({ url, readBuffer, ...target }: ConnectionTarget): Socket {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const isTls = url.protocol === 'https:';
+    const port = Number(url.port) || (isTls ? 443 : 80);
+    const common = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: aliveMs };
+    if (!isTls) {
+      const callback = (bytes: number): boolean => this.#read(Buffer.from(readBuffer.subarray(0, bytes)));
+      const socket = connectPlain({ ...common, onread: { buffer: readBuffer, callback } });
+      return socket.on('connect', () => this.#opened());
+    }
+    const { session } = target;
+    const socket = connectTls({
+      ...common,
+      servername: isIP(host) === 0 ? host : '',
+      ALPNProtocols: ['http/1.1'],
+      ...(session === undefined ? {} : { session }),
+    });
+    socket.on('session', (fresh) => {
+      target.session = fresh;
+    });
+    socket.on('data', (chunk) => this.#read(chunk));
+    return socket.on('secureConnect', () => this.#opened());
+  }
+
+  #opened(): void {
+    clearTimeout(this.#timer);
+    this.#isOpen = true;
+    const request = this.#waiting;
+    this.#waiting = undefined;
+    if (request !== undefined && this.#reader !== undefined) this.#write(request);
+  }
+
+  #write({ method, path, headers, body, silenceMs }: WireRequest): void {
+    this.#response.expect();
+    this.#reader?.sending();
+    if (silenceMs > 0)
+      this.#silence = setTimeout(
+        () => this.destroy(new Error(`nothing came for ${silenceMs} ms`)),
+        silenceMs,
+      );
+    const line = `${method} ${path} HTTP/1.1\r\n${headers}`;
+    if (body === null) this.#socket.write(`${line}\r\n`, 'latin1');
+    else if (body.length <= joinBytesMax)
+      this.#socket.write(`${line}content-length: ${body.length}\r\n\r\n${body.toString('latin1')}`, 'latin1');
+    else {
+      this.#socket.cork();
+      this.#socket.write(`${line}content-length: ${body.length}\r\n\r\n`, 'latin1');
+      this.#socket.write(body);
+      this.#socket.uncork();
+    }
+  }
+
+  /** Whether more is wanted now. */
+  #read(chunk: Buffer): boolean {
+    if (this.#socket.destroyed) return false;
+    if (this.#isPaused) {
+      this.#unread = this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]);
+      return false;
+    }
+    this.#silence?.refresh();
+    try {
+      this.#take(chunk);
+    } catch (error) {
+      if (!(error instanceof HttpFault)) throw error;
+      this.#fail(error);
+    }
+    return !this.#isPaused;
+  }
+
+  #take(chunk: Buffer): void {
+    const taken = this.#response.push(chunk);
+    if (this.#isPaused) {
+      this.#unread = chunk.subarray(taken);
+      return;
+    }
+    if (!this.#response.isOver || this.#socket.destroyed) return;
+    // What nobody asked for can belong to no request.
+    if (taken < chunk.length) this.#socket.destroy();
+    else if (this.#reader === undefined) this.#ends.idle(this, this.#keptMs);
+  }
+
+  #ended(): void {
+    if (this.#reader !== undefined && this.#response.eof()) this.#read(Buffer.alloc(0));
+    this.#socket.destroy();
+  }
+
+  #closed(): void {
+    clearTimeout(this.#timer);
+    this.#ends.gone(this);
+    this.#fail(this.#error ?? new Error('other side closed'));
+  }
+
+  #fail(error: Error): void {
+    this.#hush();
+    const reader = this.#reader;
+    this.#reader = undefined;
+    this.#waiting = undefined;
+    this.#socket.destroy();
+    reader?.lost(error);
+  }
+
+  #hush(): void {
+    if (this.#silence === undefined) return;
+    clearTimeout(this.#silence);
+    this.#silence = undefined;
+  }
+}
