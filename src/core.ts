@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSeal } from './auth/seal.ts';
 import { Catalog } from './catalog/catalog.ts';
+import type { Member } from './catalog/listing.ts';
 import type { Config } from './config/config.ts';
 import { Admission } from './gateway/admission.ts';
 import { Bulkheads } from './gateway/bulkhead.ts';
@@ -12,14 +13,16 @@ import { dispatch } from './gateway/dispatch.ts';
 import { admitted, type Handler, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
 import { measured } from './gateway/measured.ts';
+import { TaskUpdates } from './gateway/task-updates.ts';
 import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { Deadlines } from './policy/deadline.ts';
-import { upstreamEvents } from './reports.ts';
+import { type Reports, upstreamEvents } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
 import { openUpstream } from './upstream/open.ts';
+import { TaskIds } from './upstream/task-ids.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
 export interface CoreContext {
@@ -48,37 +51,26 @@ export interface Core {
 
 const nowMs = (): number => performance.now();
 
-/** Builds everything and starts nothing. */
-export function buildCore({
-  config,
-  log,
-  metrics,
-  secrets,
-  secret,
-  identity,
-  instance,
-  replica,
-}: CoreContext): Core {
-  const changes = new Changes();
-  const updates = new Updates();
-  const admission = new Admission(config.limits.callsInFlightMax, metrics);
-  const reports = upstreamEvents({
-    log,
-    metrics,
-    secrets,
-    now: nowMs,
-    catalog: () => catalog,
-    updated: (upstream, uri) => updates.announce(upstream, uri),
-  });
-  const members = config.servers.map((server) => ({
+/** For what upstreams give and callers bring back. */
+const sealsOf = (secret: Buffer) => ({
+  parkSeal: createSeal(secret, 'park', randomBytes),
+  stateSeal: createSeal(secret, 'state', randomBytes),
+  taskIds: new TaskIds(createSeal(secret, 'task', randomBytes)),
+});
+
+const openMembers = (
+  { config, log, secrets, identity, instance, replica }: CoreContext,
+  reports: Reports,
+  seals: ReturnType<typeof sealsOf>,
+): Member[] =>
+  config.servers.map((server) => ({
     server,
     upstream: openUpstream(server, {
       config,
       identity,
       log,
       instance,
-      parkSeal: createSeal(secret, 'park', randomBytes),
-      stateSeal: createSeal(secret, 'state', randomBytes),
+      ...seals,
       replica,
       randomText: () => randomBytes(12).toString('base64url'),
       ...reports,
@@ -87,6 +79,25 @@ export function buildCore({
       random: Math.random,
     }),
   }));
+
+/** Builds everything and starts nothing. */
+export function buildCore(context: CoreContext): Core {
+  const { config, log, metrics, secrets, secret, identity } = context;
+  const changes = new Changes();
+  const updates = new Updates();
+  const taskUpdates = new TaskUpdates();
+  const seals = sealsOf(secret);
+  const admission = new Admission(config.limits.callsInFlightMax, metrics);
+  const reports = upstreamEvents({
+    log,
+    metrics,
+    secrets,
+    now: nowMs,
+    catalog: () => catalog,
+    updated: (upstream, uri) => updates.announce(upstream, uri),
+    taskChanged: (upstream, notice) => taskUpdates.announce(upstream, notice),
+  });
+  const members = openMembers(context, reports, seals);
   const catalog: Catalog = new Catalog({
     config,
     members,
@@ -98,6 +109,8 @@ export function buildCore({
   const listeners = new Listeners({
     changes,
     updates,
+    taskUpdates,
+    taskIds: seals.taskIds,
     catalog,
     metrics,
     streamsMax: config.limits.listenStreamsMax,
@@ -122,6 +135,7 @@ export function buildCore({
       nowMs,
     },
     listeners,
+    taskIds: seals.taskIds,
     metrics,
     deadlines: new Deadlines(nowMs),
     nowMs,

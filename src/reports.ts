@@ -5,6 +5,7 @@ import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { ChildEnded } from './upstream/stdio.ts';
+import type { TaskNotice } from './upstream/task-notice.ts';
 import type { Upstream, UpstreamEvents } from './upstream/upstream.ts';
 
 export interface Reports {
@@ -35,13 +36,16 @@ export interface ReportContext {
   readonly now: () => number;
   /** A watched resource changed, by its upstream's own URI. */
   updated(upstream: string, uri: string): void;
+  /** A task changed, by its upstream's own id. */
+  taskChanged(upstream: string, notice: TaskNotice): void;
   /** Asked for late, since it is built from the upstreams. */
   catalog(): Catalog;
 }
 
 const stderrLimits = { linesPerSecond: 20, burst: 100 };
 
-export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }: ReportContext): Reports {
+export function upstreamEvents(context: ReportContext): Reports {
+  const { log, metrics, secrets, now, catalog, updated, taskChanged } = context;
   const sinks = new Map<string, LineLimiter>();
   const sinkOf = (name: string): LineLimiter => {
     const known = sinks.get(name);
@@ -80,6 +84,7 @@ export function upstreamEvents({ log, metrics, secrets, now, catalog, updated }:
       },
       listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
       resourceUpdated: (upstream, uri) => updated(upstream.name, uri),
+      taskChanged: (upstream, notice) => taskChanged(upstream.name, notice),
       mayHaveChanged: (upstream, kinds) => catalog().doubt(upstream, kinds),
       failed: (upstream, reason) => {
         metrics.upstreamError(upstream.name, reason);

@@ -15,14 +15,15 @@ import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
 import { type Fetch, ShelfStore } from './store.ts';
 import { templateTest } from './uri-template.ts';
 
-export type Resolved =
-  | {
-      readonly kind: 'found';
-      readonly member: Member;
-      readonly localKey: string;
-      readonly entry: Entry | undefined;
-    }
-  | { readonly kind: 'unknown' };
+/** Whose a name, URI or id is, and what its upstream calls it. */
+export interface Found {
+  readonly kind: 'found';
+  readonly member: Member;
+  readonly localKey: string;
+  readonly entry: Entry | undefined;
+}
+
+export type Resolved = Found | { readonly kind: 'unknown' };
 
 export interface CatalogOptions {
   readonly config: Pick<Config, 'names' | 'lists' | 'cache' | 'limits'>;
@@ -57,6 +58,11 @@ export class Catalog {
 
   get members(): readonly Member[] {
     return this.#options.members;
+  }
+
+  /** An upstream by its name in the config. */
+  member(name: string): Member | undefined {
+    return this.#members.get(name);
   }
 
   /** The merged list; waits for what is missing, but no longer than `lists.deadline`. */

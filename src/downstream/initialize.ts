@@ -16,6 +16,13 @@ const isRecord = (value: unknown): value is Json =>
 
 const record = (value: unknown): Json => (isRecord(value) ? value : {});
 
+/** Tasks as an extension are of 2026-07-28; what these revisions call tasks is another thing. */
+function withoutTasks(capabilities: Json): Json {
+  const { extensions, ...others } = capabilities;
+  const { 'io.modelcontextprotocol/tasks': _, ...kept } = record(extensions);
+  return Object.keys(kept).length === 0 ? others : { ...others, extensions: kept };
+}
+
 export interface InitializeContext {
   readonly handler: Handler;
   readonly sessions: Sessions;
@@ -51,7 +58,7 @@ export async function initialize(request: RequestMessage, context: InitializeCon
   const discovered = record(jsonOf(answered.bytes, answered.result));
   const result = {
     protocolVersion: version,
-    capabilities: record(discovered['capabilities']),
+    capabilities: withoutTasks(record(discovered['capabilities'])),
     serverInfo: record(discovered['_meta'])[metaKey.serverInfo],
     ...(discovered['instructions'] === undefined ? {} : { instructions: discovered['instructions'] }),
   };

@@ -54,6 +54,9 @@ const levels = new Set(['debug', 'info', 'notice', 'warning', 'error', 'critical
 const plainResult = (id: Buffer, result = '{}'): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":${result}}`);
 
+const unknownMethod = (method: string): RpcError =>
+  new RpcError(code.methodNotFound, `Method not found: ${method}`);
+
 const invalid = (what: string): RpcError => new RpcError(code.invalidParams, `Invalid params: ${what}`);
 
 /** Answers one request of a session, once. */
@@ -82,6 +85,12 @@ export function answerRequest(
     case 'resources/subscribe':
     case 'resources/unsubscribe':
       answerSubscription(request, speaker, ownAnswer(request, speaker, answering, context), context);
+      return;
+    case 'tasks/get':
+    case 'tasks/update':
+    case 'tasks/cancel':
+      // Never offered to these revisions.
+      ownAnswer(request, speaker, answering, context)(unknownMethod(request.method));
       return;
     default:
       answerCall(request, speaker, answering, context);

@@ -3,7 +3,9 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { modernVersion } from '../protocol/era.ts';
 import { metaKey } from '../protocol/message.ts';
+import type { Profile } from '../upstream/connection.ts';
 import type { Identity } from '../upstream/dialect.ts';
+import { tasksExtension } from '../upstream/task-ids.ts';
 import { resultReply } from './answers.ts';
 import { waited } from './waited.ts';
 
@@ -27,13 +29,17 @@ function capabilities(of: readonly Json[]): Json {
   for (const key of passed) if (of.some((one) => isRecord(one[key]))) merged[key] = {};
   const extensions = of.map((one) => one['extensions']).filter(isRecord);
   const all = Object.assign({}, ...[...extensions].reverse()) as Json;
-  const kept = Object.fromEntries(Object.entries(all).filter(([name]) => name !== tasksExtension));
-  if (Object.keys(kept).length > 0) merged['extensions'] = kept;
+  if (Object.keys(all).length > 0) merged['extensions'] = all;
   return merged;
 }
 
-/** Task ids are not carried yet, so the extension is not promised. */
-const tasksExtension = 'io.modelcontextprotocol/tasks';
+/** What an upstream declares, as far as the middle can carry it: tasks as an extension are of its own revision only. */
+function declaredBy({ capabilities: declared, dialect }: Profile): Json {
+  const { extensions } = declared;
+  if (dialect.era === 'modern' || !isRecord(extensions)) return declared;
+  const { [tasksExtension]: _, ...others } = extensions;
+  return { ...declared, extensions: others };
+}
 
 export interface DiscoverOptions {
   readonly catalog: Catalog;
@@ -63,7 +69,7 @@ export async function discoverReply(call: Call, options: DiscoverOptions): Promi
   const result = {
     resultType: 'complete',
     supportedVersions: options.supported,
-    capabilities: capabilities(live.map(({ profile }) => profile.capabilities)),
+    capabilities: capabilities(live.map(({ profile }) => declaredBy(profile))),
     ...(instructions === '' ? {} : { instructions }),
     ttlMs: isWhole ? options.defaultTtlMs : 0,
     cacheScope: 'public',

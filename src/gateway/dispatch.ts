@@ -1,15 +1,17 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
-import type { Catalog, Resolved } from '../catalog/catalog.ts';
+import type { Catalog, Found, Resolved } from '../catalog/catalog.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { find, type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
+import type { TaskIds } from '../upstream/task-ids.ts';
 import { type DiscoverOptions, discoverReply } from './discover.ts';
-import { attempt, type ForwardOptions, type Found, forward } from './forward.ts';
+import { attempt, type ForwardOptions, forward } from './forward.ts';
 import type { Handler } from './layers.ts';
 import type { Listeners } from './listen.ts';
 import { type ListingOptions, listReply } from './listing.ts';
+import { taskOf } from './task.ts';
 import { waited } from './waited.ts';
 
 export interface DispatchOptions extends ForwardOptions {
@@ -17,6 +19,7 @@ export interface DispatchOptions extends ForwardOptions {
   readonly listing: ListingOptions;
   readonly discover: DiscoverOptions;
   readonly listeners: Listeners;
+  readonly taskIds: TaskIds;
 }
 
 const shown = (value: string): string => (value.length > 200 ? `${value.slice(0, 200)}…` : value);
@@ -53,6 +56,10 @@ function route(call: Call, options: DispatchOptions): Promise<Reply> {
       return resource(call, options);
     case 'completion':
       return complete(call, options);
+    case 'task': {
+      const { found, member } = taskOf(call, options);
+      return forward(call, found, member, options);
+    }
     default:
       throw method.route satisfies never;
   }

@@ -1,5 +1,5 @@
 /** Sends a call to the upstream that it is for: through its bulkhead, under its deadline, measured. */
-import type { Resolved } from '../catalog/catalog.ts';
+import type { Found } from '../catalog/catalog.ts';
 import type { BridgeOutcome } from '../observe/labels.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Deadlines } from '../policy/deadline.ts';
@@ -23,8 +23,6 @@ export interface ForwardOptions {
   /** How long a call waits for an upstream that is starting. */
   readonly readyMs: number;
 }
-
-export type Found = Resolved & { readonly kind: 'found' };
 
 const noHeaders: ReadonlyMap<string, string> = new Map();
 

@@ -4,17 +4,25 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
 import { isObject, jsonOf } from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { idOf, metaKey, paramOf } from '../protocol/message.ts';
-import { canWatch } from '../upstream/resource-watch.ts';
+import { capabilitiesOf } from '../upstream/input-required.ts';
+import { canWatch, canWatchTasks, type KeyWatch } from '../upstream/key-watch.ts';
+import { lackingOfAll } from '../upstream/lacking.ts';
+import type { TaskIds } from '../upstream/task-ids.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { stoppingError } from './admission.ts';
 import { resultReply } from './answers.ts';
 import type { ChangedKind, Changes } from './changes.ts';
+import { assertTasks, openTask } from './task.ts';
+import type { TaskUpdates } from './task-updates.ts';
 import type { Updates } from './updates.ts';
 
 export interface ListenOptions {
   readonly changes: Changes;
   readonly updates: Updates;
+  readonly taskUpdates: TaskUpdates;
+  readonly taskIds: TaskIds;
   readonly catalog: Catalog;
   readonly metrics: Metrics;
   readonly streamsMax: number;
@@ -29,6 +37,19 @@ interface Watched {
   readonly localUri: string;
 }
 
+/** A task that its upstream tells of on this stream. */
+interface WatchedTask {
+  /** As the client has it. */
+  readonly id: string;
+  readonly upstream: Upstream;
+  readonly localId: string;
+}
+
+interface AllWatched {
+  readonly resources: readonly Watched[];
+  readonly tasks: readonly WatchedTask[];
+}
+
 const filterKeys: Record<ChangedKind, string> = {
   tools: 'toolsListChanged',
   prompts: 'promptsListChanged',
@@ -36,6 +57,7 @@ const filterKeys: Record<ChangedKind, string> = {
 };
 const kinds: readonly ChangedKind[] = ['tools', 'prompts', 'resources'];
 const urisMax = 200;
+const tasksMax = 200;
 
 const notice = (method: string, subscription: string, more: string): Buffer =>
   Buffer.from(
@@ -49,18 +71,32 @@ function filterOf(call: Call): Filter {
   return jsonOf(call.request.bytes, member) as Filter;
 }
 
-function urisOf(filter: Filter): readonly string[] {
-  const uris = filter['resourceSubscriptions'];
-  if (uris === undefined) return [];
-  if (!Array.isArray(uris) || !uris.every((uri) => typeof uri === 'string'))
-    throw new RpcError(code.invalidParams, 'Invalid params: "resourceSubscriptions" must be URIs');
-  if (uris.length > urisMax)
+/** The distinct texts of one member of the filter. */
+function textsOf(
+  filter: Filter,
+  key: string,
+  { max, what, limit }: { max: number; what: string; limit: Limit },
+): readonly string[] {
+  const texts = filter[key];
+  if (texts === undefined) return [];
+  if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
+    throw new RpcError(code.invalidParams, `Invalid params: "${key}" must be strings`);
+  if (texts.length > max)
     throw new RpcError(
       own.overLimit,
-      `One listen may watch ${urisMax} resources; this one asks for ${uris.length}`,
-      { limit: 'listenUris' },
+      `One listen may watch ${max} ${what}; this one asks for ${texts.length}`,
+      { limit },
     );
-  return [...new Set(uris as string[])];
+  return [...new Set(texts as string[])];
+}
+
+const urisOf = (filter: Filter): readonly string[] =>
+  textsOf(filter, 'resourceSubscriptions', { max: urisMax, what: 'resources', limit: 'listenUris' });
+
+/** Throws where the caller did not declare the extension (Tasks, "Task Status Notifications"). */
+function taskIdsOf(filter: Filter, call: Call): readonly string[] {
+  if (filter['taskIds'] !== undefined) assertTasks(call);
+  return textsOf(filter, 'taskIds', { max: tasksMax, what: 'tasks', limit: 'listenTasks' });
 }
 
 /** The open listen streams of one gateway. */
@@ -80,6 +116,7 @@ export class Listeners {
     const { streamsMax } = this.#options;
     const filter = filterOf(call);
     const uris = urisOf(filter);
+    const ids = taskIdsOf(filter, call);
     if (this.#isStopping) throw stoppingError();
     if (this.#open.size + this.#opening >= streamsMax) {
       throw new RpcError(
@@ -89,12 +126,14 @@ export class Listeners {
       );
     }
     this.#opening++;
-    const watched = await Promise.all(uris.map((uri) => this.#watch(uri))).finally(() => this.#opening--);
-    return this.#run(
-      call,
-      filter,
-      watched.filter((one) => one !== undefined),
-    );
+    const [resources, tasks] = await Promise.all([
+      Promise.all(uris.map((uri) => this.#watch(uri))),
+      Promise.all(ids.map((id) => this.#watchTask(id, call))),
+    ]).finally(() => this.#opening--);
+    return this.#run(call, filter, {
+      resources: resources.filter((one) => one !== undefined),
+      tasks: tasks.filter((one) => one !== undefined),
+    });
   }
 
   /** Ends every stream with its result, and takes no more. */
@@ -103,13 +142,16 @@ export class Listeners {
     for (const end of [...this.#open]) end();
   }
 
-  #run(call: Call, filter: Filter, watched: readonly Watched[]): Promise<Reply> {
+  #run(call: Call, filter: Filter, watched: AllWatched): Promise<Reply> {
     const { metrics } = this.#options;
     const subscription = idOf(call.request).toString('utf8');
     const honoured = kinds.filter((kind) => filter[filterKeys[kind]] === true);
     const shown = {
       ...Object.fromEntries(honoured.map((kind) => [filterKeys[kind], true])),
-      ...(watched.length === 0 ? {} : { resourceSubscriptions: watched.map(({ uri }) => uri) }),
+      ...(watched.resources.length === 0
+        ? {}
+        : { resourceSubscriptions: watched.resources.map(({ uri }) => uri) }),
+      ...(watched.tasks.length === 0 ? {} : { taskIds: watched.tasks.map(({ id }) => id) }),
     };
     call.notify(
       notice(
@@ -145,10 +187,10 @@ export class Listeners {
     call: Call,
     subscription: string,
     honoured: readonly ChangedKind[],
-    watched: readonly Watched[],
+    watched: AllWatched,
   ): () => void {
     const { changes, updates, metrics } = this.#options;
-    const ends = watched.map(({ uri, upstream, localUri }) => {
+    const ends = watched.resources.map(({ uri, upstream, localUri }) => {
       const end = updates.watch({
         upstream: upstream.name,
         uri: localUri,
@@ -163,6 +205,7 @@ export class Listeners {
         upstream.resources.remove(localUri);
       };
     });
+    ends.push(...watched.tasks.map((task) => this.#followTask(task, call, subscription)));
     ends.push(
       changes.subscribe((kind) => {
         if (!honoured.includes(kind)) return;
@@ -175,19 +218,49 @@ export class Listeners {
     };
   }
 
+  #followTask(task: WatchedTask, call: Call, subscription: string): () => void {
+    const { taskUpdates, metrics } = this.#options;
+    const { id, upstream, localId } = task;
+    const declared = capabilitiesOf(call);
+    const end = taskUpdates.watch(upstream.name, localId, (notice) => {
+      const isAskable = lackingOfAll(notice.inputRequests, declared) === undefined;
+      metrics.notification('tasks', isAskable ? 'sent' : 'dropped');
+      if (isAskable) call.notify(notice.messageFor(JSON.stringify(id), subscription));
+    });
+    return () => {
+      end();
+      upstream.tasks.remove(localId);
+    };
+  }
+
+  /** Undefined where it is no task of this caller's, or its upstream tells nothing of tasks. */
+  async #watchTask(id: string, call: Call): Promise<WatchedTask | undefined> {
+    const found = openTask(id, call, this.#options);
+    const upstream = found?.member.upstream;
+    if (found === undefined || upstream?.live === undefined || !canWatchTasks(upstream.live.profile))
+      return undefined;
+    const isWatched = await this.#added(upstream.tasks, found.localKey);
+    return isWatched ? { id, upstream, localId: found.localKey } : undefined;
+  }
+
   /** Undefined where no upstream can watch it: such a URI is not acknowledged. */
   async #watch(uri: string): Promise<Watched | undefined> {
     const resolved = await this.#options.catalog.resolveUri(uri);
     if (resolved.kind === 'unknown') return undefined;
     const { upstream } = resolved.member;
     if (upstream.live === undefined || !canWatch(upstream.live.profile)) return undefined;
+    const isWatched = await this.#added(upstream.resources, resolved.localKey);
+    return isWatched ? { uri, upstream, localUri: resolved.localKey } : undefined;
+  }
+
+  async #added(watch: KeyWatch, key: string): Promise<boolean> {
     try {
-      await upstream.resources.add(resolved.localKey);
-      return { uri, upstream, localUri: resolved.localKey };
+      await watch.add(key);
+      return true;
     } catch (error) {
       const { limit } = asRpcError(error);
       if (limit !== undefined) this.#options.metrics.limitHit(limit);
-      return undefined;
+      return false;
     }
   }
 }

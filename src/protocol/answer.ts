@@ -21,7 +21,17 @@ const answerShape = shapeOf({
   keys: {
     id: leaf,
     method: leaf,
-    result: { keys: { resultType: leaf, isError: leaf, ttlMs: leaf, cacheScope: leaf, nextCursor: leaf } },
+    result: {
+      keys: {
+        resultType: leaf,
+        isError: leaf,
+        ttlMs: leaf,
+        cacheScope: leaf,
+        nextCursor: leaf,
+        taskId: leaf,
+        inputRequests: leaf,
+      },
+    },
     error: { keys: { code: leaf, message: leaf, data: leaf } },
     params: {
       keys: {
@@ -29,6 +39,8 @@ const answerShape = shapeOf({
         level: leaf,
         uri: leaf,
         requestId: leaf,
+        taskId: leaf,
+        inputRequests: leaf,
         _meta: { keys: { [metaKey.subscription]: leaf } },
       },
     },

@@ -8,6 +8,7 @@ export const limitNames = [
   'connections',
   'listItems',
   'listenStreams',
+  'listenTasks',
   'listenUris',
   'liveSessions',
   'members',
@@ -28,6 +29,7 @@ export const limitNames = [
   'upstreamQueue',
   'upstreamQueueTime',
   'watchedResources',
+  'watchedTasks',
 ] as const;
 
 /** A limit of number or size at which something is refused, cut or dropped. */

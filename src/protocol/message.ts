@@ -39,6 +39,7 @@ const requestShape = shapeOf({
       keys: {
         name: leaf,
         uri: leaf,
+        taskId: leaf,
         cursor: leaf,
         arguments: leaf,
         notifications: leaf,

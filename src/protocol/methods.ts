@@ -4,8 +4,8 @@ export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
 
 export interface Method {
   /** Which member of `params` Mcp-Name mirrors (Streamable HTTP, "Standard Request Headers"). */
-  readonly nameParam: 'name' | 'uri' | undefined;
-  readonly route: 'discover' | 'list' | 'tool' | 'prompt' | 'resource' | 'completion' | 'listen';
+  readonly nameParam: 'name' | 'uri' | 'taskId' | undefined;
+  readonly route: 'discover' | 'list' | 'tool' | 'prompt' | 'resource' | 'completion' | 'listen' | 'task';
   readonly list?: ListKind;
 }
 
@@ -20,6 +20,9 @@ const table: Readonly<Record<string, Method>> = {
   'resources/read': { nameParam: 'uri', route: 'resource' },
   'completion/complete': { nameParam: undefined, route: 'completion' },
   'subscriptions/listen': { nameParam: undefined, route: 'listen' },
+  'tasks/get': { nameParam: 'taskId', route: 'task' },
+  'tasks/update': { nameParam: 'taskId', route: 'task' },
+  'tasks/cancel': { nameParam: 'taskId', route: 'task' },
 };
 
 export const methodOf = (name: string): Method | undefined =>

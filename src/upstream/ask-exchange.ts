@@ -4,6 +4,7 @@ import { RpcError } from '../protocol/errors.ts';
 import { ChannelError, type Exchange, type IncomingRest } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
+import { gather } from './gathered.ts';
 import { SessionLost } from './session-lost.ts';
 
 export type Asked = UpstreamMessage & { readonly kind: 'result' };
@@ -31,7 +32,11 @@ export class AskExchange implements Exchange {
 
   reply(head: Buffer, rest?: IncomingRest, scanned?: UpstreamMessage): void {
     if (rest !== undefined) {
-      this.#gather(head, rest);
+      const { resultBytesMax, scan } = this.#context;
+      gather(head, rest, resultBytesMax, {
+        whole: (bytes) => this.#answer(scanUpstream(bytes, scan)),
+        fail: (cause) => this.fail(cause),
+      });
       return;
     }
     this.#answer(scanned ?? scanUpstream(head, this.#context.scan));
@@ -45,23 +50,6 @@ export class AskExchange implements Exchange {
     const said = inStatus(error, this.#context.scan);
     if (said === undefined) this.#end(error)?.reject(failureOf(error, this.#context.upstream));
     else this.#answer(said, error);
-  }
-
-  #gather(head: Buffer, rest: IncomingRest): void {
-    const { resultBytesMax, scan } = this.#context;
-    const gathered = new Gathered(head, resultBytesMax);
-    rest.read({
-      data: (chunk) => {
-        if (gathered.add(chunk)) return true;
-        rest.destroy();
-        this.fail(
-          new ChannelError('too-big', `longer than ${resultBytesMax} bytes (limits.result)`, { sent: true }),
-        );
-        return false;
-      },
-      end: () => this.#answer(scanUpstream(gathered.whole(), scan)),
-      fail: (cause) => this.fail(cause),
-    });
   }
 
   /** `status` is the error status that the answer came with, which may say more than its code. */
@@ -92,29 +80,5 @@ export class AskExchange implements Exchange {
     this.#settle = undefined;
     if (settle !== undefined) this.#context.over(this.#id, failure);
     return settle;
-  }
-}
-
-/** Collects an answer that is read whole, up to a limit. */
-class Gathered {
-  readonly #chunks: Buffer[];
-  readonly #bytesMax: number;
-  #bytes: number;
-
-  constructor(head: Buffer, bytesMax: number) {
-    this.#chunks = [head];
-    this.#bytes = head.length;
-    this.#bytesMax = bytesMax;
-  }
-
-  add(chunk: Buffer): boolean {
-    this.#bytes += chunk.length;
-    if (this.#bytes > this.#bytesMax) return false;
-    this.#chunks.push(chunk);
-    return true;
-  }
-
-  whole(): Buffer {
-    return Buffer.concat(this.#chunks);
   }
 }

@@ -8,7 +8,7 @@ import { paramOf } from '../protocol/message.ts';
 import type { Edit } from '../protocol/splice.ts';
 import { digestOf } from './call-digest.ts';
 import { capabilitiesOf, inputRequired, missingCapability } from './input-required.ts';
-import { lacking } from './lacking.ts';
+import { lackingOfAll } from './lacking.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -42,13 +42,8 @@ export function askedReply(
 ): Reply {
   const result = jsonOf(message.bytes, message.result) as Json;
   const requests = isRecord(result['inputRequests']) ? result['inputRequests'] : {};
-  const declared = capabilitiesOf(call);
-  for (const request of Object.values(requests)) {
-    if (!isRecord(request)) continue;
-    const params = isRecord(request['params']) ? request['params'] : {};
-    const needed = lacking(String(request['method']), params, declared);
-    if (needed !== undefined) throw missingCapability(needed);
-  }
+  const needed = lackingOfAll(requests, capabilitiesOf(call));
+  if (needed !== undefined) throw missingCapability(needed);
   const { requestState, inputRequests: _, resultType: __, ...rest } = result;
   const { seal, upstream, now } = options;
   const state =

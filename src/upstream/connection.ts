@@ -17,6 +17,9 @@ import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
 import { SessionLost } from './session-lost.ts';
 import { RequestIds, SlotTable } from './slots.ts';
+import type { TaskIds } from './task-ids.ts';
+import type { TaskNotice } from './task-notice.ts';
+import { taskEdit } from './task-reply.ts';
 import { runAsTask } from './task-run.ts';
 import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
 
@@ -31,6 +34,7 @@ export interface Profile {
 interface ConnectionEvents {
   listChanged(kinds: readonly ListKind[]): void;
   resourceUpdated(uri: string): void;
+  taskChanged(notice: TaskNotice): void;
   /** An exchange failed in the transport, not in the server's words. */
   failed(error: Error): void;
   /** A notification of a call went to its caller: counted. */
@@ -51,6 +55,7 @@ export interface ConnectionOptions {
   readonly parks: ParkedCalls;
   /** How the states of modern servers are sealed. */
   readonly state: StateOptions;
+  readonly taskIds: TaskIds;
   readonly events: ConnectionEvents;
 }
 
@@ -98,6 +103,10 @@ export class Connection {
       message: (bytes, exchange) => this.receive(bytes, exchange),
       asked: (message, call) =>
         this.#dialect.era === 'modern' ? askedReply(message, call, options.state) : undefined,
+      taskEdit: (message, call) =>
+        this.#dialect.era === 'modern'
+          ? taskEdit(message, call, options.upstream, options.taskIds)
+          : undefined,
       resume: (exchange, error) =>
         this.#dialect.era === 'legacy' && canResume(error, channel)
           ? resumeStream(exchange, error, {
@@ -183,6 +192,7 @@ export class Connection {
       asked: (message, whose) => this.#questions.ask(message, whose),
       listChanged: events.listChanged,
       resourceUpdated: events.resourceUpdated,
+      taskChanged: events.taskChanged,
       passed: events.passed,
       dropped: events.dropped,
     });

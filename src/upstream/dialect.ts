@@ -7,6 +7,12 @@ import { metaKey } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
 import type { Transport } from './channel.ts';
 import { legacyBody, modernBody, type Target } from './outgoing.ts';
+import { tasksExtension } from './task-ids.ts';
+
+/** MCP Apps, as a client declares it. */
+export const uiExtension = {
+  'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] },
+} as const;
 
 /** How one upstream is spoken to. */
 export interface Dialect {
@@ -32,6 +38,14 @@ const cancelled = (id: number): Buffer =>
 const requestBytes = (id: number, method: string, params: unknown): Buffer =>
   Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
 
+/** For lists and streams that all callers share: whatever any of them may declare, since some servers hide what needs more. */
+const ownCapabilities = {
+  roots: {},
+  sampling: { context: {}, tools: {} },
+  elicitation: { form: {}, url: {} },
+  extensions: { [tasksExtension]: {}, ...uiExtension },
+};
+
 /** 2026-07-28: stateless, `_meta` on each request, mirrored headers. */
 export const modernDialect = (identity: Identity): Dialect => ({
   era: 'modern',
@@ -44,7 +58,7 @@ export const modernDialect = (identity: Identity): Dialect => ({
       _meta: {
         [metaKey.version]: modernVersion,
         [metaKey.clientInfo]: identity,
-        [metaKey.capabilities]: {},
+        [metaKey.capabilities]: ownCapabilities,
       },
     }),
   cancel: (id, transport) => (transport === 'stdio' ? cancelled(id) : undefined),

@@ -2,6 +2,7 @@
 import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import type { ScanOptions } from '../protocol/json.ts';
+import type { Edit } from '../protocol/splice.ts';
 import { ChannelError } from './channel.ts';
 import type { CallExchange } from './exchange.ts';
 
@@ -16,6 +17,8 @@ export interface ExchangeContext {
   resume(exchange: CallExchange, error: Error): (() => void) | undefined;
   /** The reply to what a modern server asks; undefined in the other era. */
   asked(message: UpstreamMessage & { readonly kind: 'result' }, call: Call): Reply | undefined;
+  /** What has to change in a result that tells of a task; undefined where it tells of none, and in the other era. */
+  taskEdit(message: UpstreamMessage & { readonly kind: 'result' }, call: Call): Edit | undefined;
   /** Whether the failure says that the server has forgotten the session. */
   isSessionLost(error: Error): boolean;
   /** The exchange is over, however it ended. */

@@ -8,11 +8,13 @@ import { idOf } from '../protocol/message.ts';
 import type { Exchange, IncomingRest } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
+import { gather } from './gathered.ts';
 import { replyWithout, urlElicitation, urlRequired } from './input-required.ts';
 import { plainReply } from './plain-reply.ts';
 import { missingMembers, type ReplyContext, replyOf } from './reply.ts';
 import { SessionLost } from './session-lost.ts';
 import { SplicedRest } from './spliced-rest.ts';
+import { tellsOfTask } from './task-reply.ts';
 
 /** Who waits for the next reply: one caller's request of this round. */
 export interface Waiter {
@@ -63,6 +65,13 @@ export class CallExchange implements Exchange {
     const waiter = this.#waiter;
     if (waiter === undefined) {
       this.#late ??= () => this.reply(head, rest, scanned);
+      return;
+    }
+    if (rest !== undefined && tellsOfTask(waiter.call.request.method)) {
+      gather(head, rest, this.#context.resultBytesMax, {
+        whole: (bytes) => this.reply(bytes),
+        fail: (cause) => this.fail(cause),
+      });
       return;
     }
     let reply: Reply;
@@ -161,9 +170,10 @@ export class CallExchange implements Exchange {
       const asked = this.#context.asked(message, call);
       if (asked !== undefined) return asked;
     }
+    const edit = message.kind === 'result' ? this.#context.taskEdit(message, call) : undefined;
     if (message.kind === 'error' && message.error.code === urlRequired)
       return urlElicitation(call, message.error);
-    const reply = replyOf(message, context);
+    const reply = replyOf(message, context, edit);
     return this.#lacking === undefined ? reply : replyWithout(this.#lacking, reply, call);
   }
 
@@ -175,6 +185,7 @@ export class CallExchange implements Exchange {
     });
     try {
       const parts = stream.push(head);
+      if (head.includes(aTask)) throw new AnswerFault('its task is too long');
       if (head.includes(asking)) throw new AnswerFault('its questions are too long');
       if (stream.member === 'error') throw new AnswerFault('its error is too long');
       return { parts, rest: new SplicedRest(rest, stream), outcome: okOutcome, status: 200 };
@@ -190,6 +201,7 @@ export class CallExchange implements Exchange {
 }
 
 const asking = '"resultType":"input_required"';
+const aTask = '"resultType":"task"';
 
 const isAsking = ({ bytes, result }: UpstreamMessage & { readonly kind: 'result' }): boolean =>
   textOf(bytes, find(result.members, 'resultType')) === 'input_required';

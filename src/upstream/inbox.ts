@@ -5,6 +5,7 @@ import { metaKey } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { splice } from '../protocol/splice.ts';
 import type { CallExchange } from './exchange.ts';
+import { type TaskNotice, taskNoticeOf } from './task-notice.ts';
 
 export interface InboxOptions {
   readonly scan: ScanOptions;
@@ -17,6 +18,7 @@ export interface InboxOptions {
   asked(message: UpstreamMessage & { readonly kind: 'request' }, exchange: CallExchange | undefined): void;
   listChanged(kinds: readonly ListKind[]): void;
   resourceUpdated(uri: string): void;
+  taskChanged(notice: TaskNotice): void;
   /** A notification of a call went to its caller. */
   passed(kind: string): void;
   dropped(kind: string): void;
@@ -82,6 +84,12 @@ function sortNotification(
     case 'notifications/resources/updated': {
       const uri = textOf(message.bytes, find(message.params, 'uri'));
       if (uri !== undefined) options.resourceUpdated(uri);
+      return;
+    }
+    case 'notifications/tasks': {
+      const notice = taskNoticeOf(message);
+      if (notice === undefined) options.dropped(message.method);
+      else options.taskChanged(notice);
       return;
     }
     case 'notifications/subscriptions/acknowledged':

@@ -31,3 +31,15 @@ export function lacking(method: string, params: Json, declared: Json): Json | un
       return undefined;
   }
 }
+
+/** The same for all of an `inputRequests`, of which only the first that is lacking is told. */
+export function lackingOfAll(requests: unknown, declared: Json): Json | undefined {
+  if (!isRecord(requests)) return undefined;
+  for (const request of Object.values(requests)) {
+    if (!isRecord(request)) continue;
+    const params = isRecord(request['params']) ? request['params'] : {};
+    const needed = lacking(String(request['method']), params, declared);
+    if (needed !== undefined) return needed;
+  }
+  return undefined;
+}

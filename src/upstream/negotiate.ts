@@ -6,7 +6,7 @@ import { metaKey } from '../protocol/message.ts';
 import type { Asked } from './ask-exchange.ts';
 import { ChannelError } from './channel.ts';
 import type { Connection, Profile } from './connection.ts';
-import { type Identity, legacyDialect } from './dialect.ts';
+import { type Identity, legacyDialect, uiExtension } from './dialect.ts';
 
 const initializedMs = 2_000;
 
@@ -23,7 +23,12 @@ export interface NegotiateOptions {
 }
 
 /** What some servers hide tools from clients without; each call is then answered for what its own caller can do. */
-const declared = { roots: {}, sampling: {}, elicitation: { form: {}, url: {} } };
+const declared = {
+  roots: {},
+  sampling: {},
+  elicitation: { form: {}, url: {} },
+  extensions: uiExtension,
+};
 
 /** The child exited on the probe: it is legacy, and must be started again to hear `initialize` first. */
 export class ProbeEndedChild extends Error {

@@ -8,6 +8,7 @@ import type { Identity } from './dialect.ts';
 import type { HttpOptions } from './http.ts';
 import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
+import type { TaskIds } from './task-ids.ts';
 import { Upstream, type UpstreamEvents } from './upstream.ts';
 
 export interface OpenOptions {
@@ -22,6 +23,7 @@ export interface OpenOptions {
   readonly parkSeal: Seal;
   /** Seals the states that modern servers give. */
   readonly stateSeal: Seal;
+  readonly taskIds: TaskIds;
   readonly replica: string;
   randomText(): string;
   readonly now: () => number;
@@ -98,6 +100,7 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstre
     startTimeoutMs: server.startTimeoutMs,
     roots: server.roots,
     state: { upstream: server.name, seal: options.stateSeal, now: Date.now },
+    taskIds: options.taskIds,
     parks: new Parks({
       upstream: server.name,
       seal: options.parkSeal,

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { okOutcome, type Reply } from '../protocol/call.ts';
 import type { ReplyContext } from './reply.ts';
+import { tellsOfTask } from './task-reply.ts';
 
 const envelope = Buffer.from('{"jsonrpc":"2.0","id":');
 const thenResult = Buffer.from(',"result":{');
@@ -44,10 +45,12 @@ function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefi
   return bytes[at] === 0x22 ? missing : undefined;
 }
 
+/** Methods whose results are read, so that they are scanned in any case. */
+const isRead = (method: string): boolean => method === 'resources/read' || tellsOfTask(method);
+
 /** The reply, or undefined where the answer has another form and must be scanned. */
 export function plainReply(bytes: Buffer, context: ReplyContext): Reply | undefined {
-  if (context.method === 'resources/read' || !isUtf8(bytes) || bytes.indexOf(toolError) >= 0)
-    return undefined;
+  if (isRead(context.method) || !isUtf8(bytes) || bytes.indexOf(toolError) >= 0) return undefined;
   const id = String(context.id);
   if (standsAt(bytes, 0, envelope)) return idFirst(bytes, id, context.callerId);
   return standsAt(bytes, 0, resultFirst) ? idLast(bytes, id, context.callerId) : undefined;

@@ -80,13 +80,14 @@ function translatedError(error: UpstreamError, upstream: string): RpcError | und
   return undefined;
 }
 
-/** The reply in bytes, with the rest of them passed as they came; throws an RpcError where this is no answer. */
-export function replyOf(message: UpstreamMessage, context: ReplyContext): Reply {
+/** The reply in bytes, with the rest of them passed as they came; `more` is a change of the result. Throws an RpcError where this is no answer. */
+export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: Edit): Reply {
   switch (message.kind) {
     case 'result': {
       if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
       const edits = resultEdits(message.bytes, message.result, context.method);
       edits.push({ start: message.id.start, end: message.id.end, bytes: context.callerId });
+      if (more !== undefined) edits.push(more);
       return {
         parts: cut(message.bytes, edits),
         outcome: outcomeOf(message.bytes, message.result),

@@ -10,9 +10,11 @@ import { type Channel, ChannelError, type ChannelEvents, type Transport } from '
 import { Connection, type Profile } from './connection.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { reasonOf } from './failure.ts';
+import { canWatch, KeyWatch } from './key-watch.ts';
 import { initialize, type NegotiateOptions, negotiate, PostRefused, ProbeEndedChild } from './negotiate.ts';
 import type { ParkedCalls } from './questions.ts';
-import { canWatch, ResourceWatch } from './resource-watch.ts';
+import type { TaskIds } from './task-ids.ts';
+import type { TaskNotice } from './task-notice.ts';
 
 /** An upstream that answers. */
 export interface Live {
@@ -34,6 +36,7 @@ export interface UpstreamEvents {
   listChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   /** By the upstream's own URI. */
   resourceUpdated(upstream: Upstream, uri: string): void;
+  taskChanged(upstream: Upstream, notice: TaskNotice): void;
   /** The stream of changes is open only now, so one may have been missed. */
   mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   failed(upstream: Upstream, reason: string): void;
@@ -56,6 +59,7 @@ export interface UpstreamOptions {
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
   readonly state: StateOptions;
+  readonly taskIds: TaskIds;
   /** Opens the transport; a rejection is a start that failed. */
   open(events: ChannelEvents, transport: Transport): Channel | Promise<Channel>;
   readonly events: UpstreamEvents;
@@ -71,7 +75,8 @@ const retireMs = 30_000;
 
 export class Upstream {
   readonly name: string;
-  readonly resources: ResourceWatch;
+  readonly resources: KeyWatch;
+  readonly tasks: KeyWatch;
   readonly #options: UpstreamOptions;
   readonly #backoff: Backoff;
   #state: State = { kind: 'idle' };
@@ -91,16 +96,22 @@ export class Upstream {
     [this.#transport] = options.transports;
     this.#options = options;
     this.#backoff = exponentialBackoff(options.random);
-    this.resources = new ResourceWatch({
+    const watch = {
       upstream: options.name,
       timeoutMs: options.startTimeoutMs,
       random: options.random,
       now: options.now,
-      listening: (delta) => options.events.listening(this, delta),
+      listening: (delta: 1 | -1) => options.events.listening(this, delta),
+    };
+    this.resources = new KeyWatch({
+      ...watch,
+      kind: 'resources',
       missed: (uris) => {
         for (const uri of uris) options.events.resourceUpdated(this, uri);
       },
     });
+    // Whoever follows a task can ask for it; only its caller may.
+    this.tasks = new KeyWatch({ ...watch, kind: 'tasks', missed: () => undefined });
   }
 
   get state(): State {
@@ -150,6 +161,7 @@ export class Upstream {
     clearTimeout(this.#timer);
     this.#unwatch?.();
     this.resources.disconnected();
+    this.tasks.disconnected();
     await Promise.all([this.#closing, this.#connection?.close()]);
   }
 
@@ -188,9 +200,11 @@ export class Upstream {
       roots: this.#options.roots,
       parks: this.#options.parks,
       state: this.#options.state,
+      taskIds: this.#options.taskIds,
       events: {
         listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
         resourceUpdated: (uri) => this.#options.events.resourceUpdated(this, uri),
+        taskChanged: (notice) => this.#options.events.taskChanged(this, notice),
         failed: (error) => this.#failed(connection, error),
         refused: (method, why) =>
           this.#options.log.warn(
@@ -208,11 +222,12 @@ export class Upstream {
       if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
-      this.resources
-        .connected(connection, profile)
-        .catch((error: unknown) =>
-          this.#options.log.warn({ err: error }, `${this.name}: its resources are not watched`),
-        );
+      for (const watch of [this.resources, this.tasks])
+        watch
+          .connected(connection, profile)
+          .catch((error: unknown) =>
+            this.#options.log.warn({ err: error }, `${this.name}: its ${watch.kind} are not watched`),
+          );
       this.#options.events.up(this);
     } catch (error) {
       await connection.close();
@@ -300,6 +315,7 @@ export class Upstream {
     if (this.#state.kind === 'up' && now - this.#state.sinceMs >= stableMs) this.#backoff.reset();
     this.#unwatch?.();
     this.resources.disconnected();
+    this.tasks.disconnected();
     this.#watching = false;
     // The next process may be another, and one that fell on its first words for another reason must be asked again.
     this.#probe = true;

@@ -6,7 +6,8 @@
  *   node test/conformance/run.mjs [--upstream modern] [--spec 2026-07-28] [--only a,b] [--at-least N] [--stdio | --direct | --url URL]
  *
  *   --all        both fixtures at every revision, with a table; exit code 1 where less passes than has to. So without any option
- *   --upstream   the fixture: `modern` or `legacy`
+ *   --upstream   the fixture: `modern`, `legacy` or `tasks`
+ *   --spec       the revision, or `tasks` for the scenarios of the tasks extension
  *   --stdio      has the gateway run the fixture as a child instead of reaching it over HTTP
  *   --direct     asks the fixture itself, without the gateway: what the fixture can't do, the gateway can't lose
  *   --url URL    asks a server that is running already, which has to be on localhost

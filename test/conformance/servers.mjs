@@ -15,6 +15,7 @@ const killMs = 5_000;
 export const fixtures = {
   modern: fileURLToPath(new URL('modern-upstream.mjs', import.meta.url)),
   legacy: fileURLToPath(new URL('legacy-upstream.mjs', import.meta.url)),
+  tasks: fileURLToPath(new URL('tasks-upstream.mjs', import.meta.url)),
 };
 
 async function freePort() {

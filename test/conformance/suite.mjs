@@ -33,11 +33,18 @@ export function installSuite() {
   return [node, join(suite, 'dist', 'index.js')];
 }
 
-/** The names of the scenarios that apply to the revision, in the suite's order. */
+/** Stands for a revision where the scenarios of the tasks extension are meant, which are of none. */
+export const tasksSpec = 'tasks';
+
+/** The names of the scenarios that apply to the revision, or to the tasks extension, in the suite's order. */
 export function scenariosOf([node, suite], spec) {
   const list = execFileSync(node, [suite, 'list', '--server'], { encoding: 'utf8' });
+  const applies = (name, versions) =>
+    spec === tasksSpec
+      ? versions === 'extension' && name.startsWith('tasks-')
+      : versions.split(',').includes(spec);
   return [...list.matchAll(/^ {2}- (\S+) \[(.+)\]$/gm)]
-    .filter(([, , versions]) => versions.split(',').includes(spec))
+    .filter(([, name, versions]) => applies(name, versions))
     .map(([, name]) => name);
 }
 
@@ -46,7 +53,8 @@ export async function runScenario([node, suite], { url, spec, folder }, name) {
   const output = join(folder, `${spec}-${name}`);
   mkdirSync(output);
   const log = openSync(join(folder, 'suite.log'), 'a');
-  const args = ['server', '--url', url, '--scenario', name, '--spec-version', spec, '-o', output];
+  const revision = spec === tasksSpec ? [] : ['--spec-version', spec];
+  const args = ['server', '--url', url, '--scenario', name, ...revision, '-o', output];
   await once(spawn(node, [suite, ...args], { stdio: ['ignore', log, log] }), 'exit');
   const file = readdirSync(output, { recursive: true }).find((path) => path.endsWith('checks.json'));
   return file === undefined ? undefined : JSON.parse(readFileSync(join(output, file), 'utf8'));

@@ -224,17 +224,23 @@ describe('discovery', () => {
     expect(result).toMatchObject({ resultType: 'complete', cacheScope: 'public', ttlMs: 60_000 });
   });
 
-  test('promises no tasks, which the gateway does not carry, but other extensions', async () => {
-    const extensions = {
-      'io.modelcontextprotocol/tasks': {},
-      'io.modelcontextprotocol/ui': { mimeTypes: ['a'] },
-    };
-    const server = await serve(withProfile({ capabilities: { extensions } }));
+  test('promises the extensions of all servers; of two that say it differently, the first counts', async () => {
+    const tasks = { 'io.modelcontextprotocol/tasks': {} };
+    const one = { ...tasks, 'vendor/x': { from: 'one' } };
+    const two = { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] }, 'vendor/x': { from: 'two' } };
+    const servers = await Promise.all(
+      [one, two].map((extensions) => serve(withProfile({ capabilities: { extensions } }))),
+    );
+    const gateway = await gatewayOf({ one: servers[0]?.server, two: servers[1]?.server });
+    expect((await discover(gateway))['capabilities']).toMatchObject({ extensions: { ...two, ...one } });
+  });
+
+  test('promises no tasks of a legacy server, which can only mean another thing', async () => {
+    const extensions = { 'io.modelcontextprotocol/tasks': {}, 'vendor/x': {} };
+    const server = await serve(legacyScript({}, { extensions }));
     const gateway = await gatewayOf({ up: server.server });
-    expect((await discover(gateway))['capabilities']).toMatchObject({
-      extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] } },
-    });
-    expect(JSON.stringify(await discover(gateway))).not.toContain('/tasks');
+    const { capabilities } = (await discover(gateway)) as { capabilities: object };
+    expect(capabilities).toHaveProperty('extensions', { 'vendor/x': {} });
   });
 
   test('is never fresh while a server is missing', async () => {

@@ -8,6 +8,7 @@ import { type Channel, ChannelError, type Exchange, type Outgoing } from '../../
 import { Connection } from '../../src/upstream/connection.ts';
 import { legacyDialect, modernDialect } from '../../src/upstream/dialect.ts';
 import { Parks } from '../../src/upstream/parks.ts';
+import { TaskIds } from '../../src/upstream/task-ids.ts';
 
 const scan = { strict: false, depthMax: 64 };
 const identity = { name: 'gateway', version: '1.0.0' };
@@ -44,6 +45,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
     resultBytesMax: 1_000_000,
     roots: [],
     state: { upstream: 'up', seal: createSeal(Buffer.alloc(32), 'state', randomBytes), now: Date.now },
+    taskIds: new TaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
     parks: new Parks({
       upstream: 'up',
       seal: createSeal(Buffer.alloc(32), 'park', randomBytes),
@@ -56,6 +58,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
       recover: () => Promise.resolve(),
       listChanged: (kinds) => told.push(`changed ${kinds.join(' ')}`),
       resourceUpdated: (uri) => told.push(`updated ${uri}`),
+      taskChanged: ({ taskId }) => told.push(`task ${taskId}`),
       failed: (error) => told.push(`failed ${error.message}`),
       passed: () => undefined,
       dropped: (kind) => told.push(`dropped ${kind}`),

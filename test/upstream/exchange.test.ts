@@ -34,6 +34,7 @@ function contextOf() {
       if (resultType === 'input_required') asked.push(resultType);
       return undefined;
     },
+    taskEdit: () => undefined,
     isSessionLost: () => false,
     over: (_, failure) => over.push(failure),
   };

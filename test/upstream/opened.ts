@@ -8,6 +8,7 @@ import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { ListKind } from '../../src/protocol/methods.ts';
 import { openUpstream } from '../../src/upstream/open.ts';
+import { TaskIds } from '../../src/upstream/task-ids.ts';
 import type { Live, Upstream } from '../../src/upstream/upstream.ts';
 
 export interface Opened {
@@ -40,6 +41,7 @@ export function openOne(server: object, more: object = {}): Opened {
       down: (_, error, restart) => told.push(`${restart ? 'lost' : 'down'}: ${error.message}`),
       listChanged: (_, kinds) => told.push(`changed ${names(kinds)}`),
       resourceUpdated: (_, uri) => told.push(`updated ${uri}`),
+      taskChanged: (_, { taskId }) => told.push(`task ${taskId}`),
       mayHaveChanged: (_, kinds) => told.push(`may have changed ${names(kinds)}`),
       failed: (_, reason) => told.push(`failed ${reason}`),
       listening: () => undefined,
@@ -51,6 +53,7 @@ export function openOne(server: object, more: object = {}): Opened {
     instance: `test-${process.pid}`,
     parkSeal: createSeal(Buffer.alloc(32), 'park', randomBytes),
     stateSeal: createSeal(Buffer.alloc(32), 'state', randomBytes),
+    taskIds: new TaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
     replica: 'here',
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),

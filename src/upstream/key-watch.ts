@@ -1,8 +1,10 @@
-/** Which resources of one upstream are watched, counted per URI, through all its connections. */
+/** Which resources, or which tasks, of one upstream are watched, counted per URI or id, through all its connections. */
 import { own, RpcError } from '../protocol/errors.ts';
 import type { Connection, Profile } from './connection.ts';
+import { declaresTasks } from './task-ids.ts';
 
-export interface ResourceWatchOptions {
+export interface KeyWatchOptions {
+  readonly kind: 'resources' | 'tasks';
   readonly upstream: string;
   readonly timeoutMs: number;
   readonly random: () => number;
@@ -10,10 +12,10 @@ export interface ResourceWatchOptions {
   /** A stream of changes was opened or has ended. */
   listening(delta: 1 | -1): void;
   /** The stream was open before, so changes may have been missed. */
-  missed(uris: readonly string[]): void;
+  missed(keys: readonly string[]): void;
 }
 
-const urisMax = 1_000;
+const keysMax = 1_000;
 
 export const canWatch = (profile: Profile): boolean => {
   const resources = profile.capabilities['resources'];
@@ -24,55 +26,78 @@ export const canWatch = (profile: Profile): boolean => {
   );
 };
 
-export class ResourceWatch {
-  readonly #options: ResourceWatchOptions;
+/** Only the modern era tells of tasks. */
+export const canWatchTasks = ({ dialect, capabilities }: Profile): boolean =>
+  dialect.era === 'modern' && declaresTasks(capabilities);
+
+interface Kind {
+  /** What the filter of a listen calls it. */
+  readonly filter: string;
+  readonly isOffered: (profile: Profile) => boolean;
+  readonly limit: 'watchedResources' | 'watchedTasks';
+}
+
+const kinds: Readonly<Record<KeyWatchOptions['kind'], Kind>> = {
+  resources: { filter: 'resourceSubscriptions', isOffered: canWatch, limit: 'watchedResources' },
+  tasks: { filter: 'taskIds', isOffered: canWatchTasks, limit: 'watchedTasks' },
+};
+
+export class KeyWatch {
+  readonly #options: KeyWatchOptions;
+  readonly #kind: Kind;
   readonly #counts = new Map<string, number>();
   #connection: Connection | undefined;
   #close: (() => void) | undefined;
 
-  constructor(options: ResourceWatchOptions) {
-    this.#options = options;
+  get kind(): KeyWatchOptions['kind'] {
+    return this.#options.kind;
   }
 
-  /** Resolves when the upstream watches the URI; rejects with an RpcError where it does not. */
-  async add(uri: string): Promise<void> {
-    const count = this.#counts.get(uri) ?? 0;
-    if (count === 0 && this.#counts.size >= urisMax)
+  constructor(options: KeyWatchOptions) {
+    this.#options = options;
+    this.#kind = kinds[options.kind];
+  }
+
+  /** Resolves when the upstream watches it; rejects with an RpcError where it does not. */
+  async add(key: string): Promise<void> {
+    const count = this.#counts.get(key) ?? 0;
+    if (count === 0 && this.#counts.size >= keysMax)
       throw new RpcError(
         own.overLimit,
-        `server \`${this.#options.upstream}\` has ${urisMax} watched resources already`,
-        { limit: 'watchedResources' },
+        `server \`${this.#options.upstream}\` has ${keysMax} watched ${this.#options.kind} already`,
+        { limit: this.#kind.limit },
       );
-    this.#counts.set(uri, count + 1);
+    this.#counts.set(key, count + 1);
     if (count > 0 || this.#connection === undefined) return;
     try {
-      await this.#begin(this.#connection, [uri]);
+      await this.#begin(this.#connection, [key]);
     } catch (error) {
-      this.remove(uri);
+      this.remove(key);
       throw error;
     }
   }
 
-  remove(uri: string): void {
-    const count = this.#counts.get(uri) ?? 0;
+  remove(key: string): void {
+    const count = this.#counts.get(key) ?? 0;
     if (count > 1) {
-      this.#counts.set(uri, count - 1);
+      this.#counts.set(key, count - 1);
       return;
     }
-    this.#counts.delete(uri);
+    this.#counts.delete(key);
     const connection = this.#connection;
     if (connection === undefined) return;
     if (connection.dialect.era === 'modern') this.#listen(connection).catch(() => undefined);
-    else connection.ask('resources/unsubscribe', { uri }, this.#options.timeoutMs).catch(() => undefined);
+    else
+      connection.ask('resources/unsubscribe', { uri: key }, this.#options.timeoutMs).catch(() => undefined);
   }
 
   /** A new connection watches what the one before did. */
   async connected(connection: Connection, profile: Profile): Promise<void> {
-    this.#connection = canWatch(profile) ? connection : undefined;
-    const uris = [...this.#counts.keys()];
-    if (this.#connection === undefined || uris.length === 0) return;
-    await this.#begin(connection, uris);
-    this.#options.missed(uris);
+    this.#connection = this.#kind.isOffered(profile) ? connection : undefined;
+    const keys = [...this.#counts.keys()];
+    if (this.#connection === undefined || keys.length === 0) return;
+    await this.#begin(connection, keys);
+    this.#options.missed(keys);
   }
 
   disconnected(): void {
@@ -91,12 +116,12 @@ export class ResourceWatch {
     );
   }
 
-  /** One stream with all URIs; the new one is open before the old one is closed. */
+  /** One stream with all keys; the new one is open before the old one is closed. */
   #listen(connection: Connection): Promise<void> {
     const before = this.#close;
-    const uris = [...this.#counts.keys()];
+    const keys = [...this.#counts.keys()];
     this.#close = undefined;
-    if (uris.length === 0) {
+    if (keys.length === 0) {
       before?.();
       return Promise.resolve();
     }
@@ -112,12 +137,12 @@ export class ResourceWatch {
         );
       }, timeoutMs);
       this.#close = connection.listen(
-        { resourceSubscriptions: uris },
+        { [this.#kind.filter]: keys },
         {
           open: () => {
             clearTimeout(timer);
             before?.();
-            if (again) missed(uris);
+            if (again) missed(keys);
             again = true;
             resolve();
           },
