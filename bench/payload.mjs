@@ -4,7 +4,7 @@ const line = 'A line of what a tool said, with \\"quotes\\", café and €.\\n';
 const lineBytes = Buffer.byteLength(line);
 
 /** The text of a result as it stands in JSON, this many bytes long. */
-function textOf(bytes) {
+export function textOf(bytes) {
   const lines = Math.floor(bytes / lineBytes);
   return line.repeat(lines) + 'x'.repeat(bytes - lines * lineBytes);
 }

@@ -52,7 +52,7 @@ async function runScenario(scenario, settings) {
     await run(bench);
   } catch (error) {
     failed = error.message;
-    console.error(error);
+    console.error(`${name} failed: ${failed}`);
   } finally {
     await bench.stop();
   }

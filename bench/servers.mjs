@@ -11,7 +11,8 @@ import { cores, pinned, start } from './processes.mjs';
 /** Any key: that keys are checked is part of what is measured. */
 const key = 'mcy_bench-bench-bench-bench-bench-bench';
 
-async function freePort() {
+/** A port that was free a moment ago, for what can't pick one itself. */
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address();

@@ -23,7 +23,7 @@ enum { READ_BYTES = 262144, EVENTS = 256 };
 typedef struct {
   int fd, waits; /* waits: for the socket to take more */
   text in;
-  char head[ID_MAX + 320];
+  char head[ID_MAX + 384];
   size_t head_length, sent;
   const char *tail;
   size_t tail_length;

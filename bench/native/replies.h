@@ -11,7 +11,7 @@ typedef enum { REPLY_NONE, REPLY_RESULT, REPLY_INITIALIZED, REPLY_UNKNOWN } repl
 
 typedef struct {
   reply_kind kind;
-  char head[ID_MAX + 64]; /* up to the value of `result` or `error` */
+  char head[ID_MAX + 128]; /* up to the value of `result` or `error`, or into it */
   size_t head_length;
   const char *tail; /* all after that */
   size_t tail_length;
@@ -83,7 +83,7 @@ static const char discovered[] =
     "{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},\"ttlMs\":3600000,"
     "\"cacheScope\":\"public\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"bench-mock\",\"version\":\"1.0.0\"}}}}";
 static const char initialized[] =
-    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"bench-mock\",\"version\":"
+    "\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"bench-mock\",\"version\":"
     "\"1.0.0\"}}}";
 static const char unknown[] = "{\"code\":-32601,\"message\":\"Method not found\"}}";
 
@@ -129,7 +129,13 @@ static void answer(const mock *mock, span message, reply *reply) {
     reply->kind = REPLY_UNKNOWN;
     use_tail(reply, unknown, sizeof unknown - 1);
   }
-  reply->head_length = (size_t)snprintf(reply->head, sizeof reply->head, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", (int)id.length,
-                                        id.at, reply->kind == REPLY_UNKNOWN ? "error" : "result");
+  int n = snprintf(reply->head, sizeof reply->head, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", (int)id.length, id.at,
+                   reply->kind == REPLY_UNKNOWN ? "error" : "result");
+  if (reply->kind == REPLY_INITIALIZED) {
+    span asked = member(member(message, "params"), "protocolVersion");
+    if (asked.at == NULL || asked.length > 16) asked = (span){"\"2025-11-25\"", 12};
+    n += snprintf(reply->head + n, sizeof reply->head - (size_t)n, "{\"protocolVersion\":%.*s,", (int)asked.length, asked.at);
+  }
+  reply->head_length = (size_t)n;
 }
 #endif

@@ -1,42 +1,8 @@
 /** tools/call through mcpyard against nginx and against nothing, in each of the works that have to be seen. */
-import { listedTools } from '../client.mjs';
 import { calls, compare } from '../rounds.mjs';
-import {
-  asLegacy,
-  direct,
-  nginxVersion,
-  startGateway,
-  startMock,
-  startNginx,
-  stdioMock,
-} from '../servers.mjs';
+import { legacyTarget, modernTargets, stdioTarget } from './targets.mjs';
 
 const mib = 1024 * 1024;
-const url = (port) => ({ url: `http://127.0.0.1:${port}/u0/mcp` });
-
-async function modernTargets(bench) {
-  const port = await startMock(bench);
-  const gateway = await startGateway(bench, { u0: url(port) });
-  await listedTools(gateway, 50);
-  const plain = nginxVersion() === undefined ? [] : [await startNginx(bench, port)];
-  if (plain.length === 0)
-    bench.note('NGINX IS MISSING: ratios are against the mock without anything between');
-  return [await direct(bench), ...plain, gateway];
-}
-
-async function stdioTarget(bench) {
-  const gateway = await startGateway(bench, { s0: { command: stdioMock(bench) } }, { name: 'stdio' });
-  await listedTools(gateway, 50);
-  return gateway;
-}
-
-async function legacyTarget(bench) {
-  const port = await startMock(bench, { era: 'legacy' });
-  const gateway = await startGateway(bench, { l0: url(port) });
-  const legacy = await asLegacy(gateway, 'legacy pair');
-  await listedTools(legacy, 50);
-  return legacy;
-}
 
 async function modern(bench) {
   const { found } = await compare(bench, calls(200, 64), await modernTargets(bench));

@@ -1,0 +1,25 @@
+/** mcpyard beside what else there is on npm, and beside a gateway made of the official classes. */
+import { listedTools } from '../client.mjs';
+import { startPeers } from '../peers/peers.mjs';
+import { calls, compare } from '../rounds.mjs';
+import { modernTargets, stdioTarget } from './targets.mjs';
+
+async function peers(bench) {
+  const own = [...(await modernTargets(bench)), await stdioTarget(bench)];
+  const others = await startPeers(bench);
+  for (const target of others) if (target.load === undefined) await listedTools(target, 50);
+  // Without the mock alone: what it shows is in the other scenarios.
+  const targets = [...own.filter(({ name }) => name !== 'direct'), ...others];
+  const { between } = await compare(bench, calls(200, 64), targets);
+  bench.owe('mcp-proxy', between('mcpyard', 'mcp-proxy', 'rate'));
+  bench.owe('passthrough', between('mcpyard', 'passthrough', 'rate'));
+  await compare(bench, calls(64 * 1024, 16), targets);
+}
+
+export const peerScenarios = [
+  {
+    name: 'peers',
+    about: 'Packages of npm and a gateway made of the official classes, the same calls.',
+    run: peers,
+  },
+];
