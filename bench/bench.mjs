@@ -18,7 +18,7 @@ function opens(port) {
 }
 
 /** A bench for one scenario; `stop` ends all that was started and leaves no file. */
-export function createBench({ programs, rounds, sliceMs, warmMs, say = console.log }) {
+export function createBench({ programs, rounds, sliceMs, warmMs, tries, say = console.log }) {
   const base = mkdtempSync(path.join(tmpdir(), 'mcpyard-bench-'));
   const stops = [];
   const tables = [];
@@ -28,6 +28,8 @@ export function createBench({ programs, rounds, sliceMs, warmMs, say = console.l
     rounds,
     sliceMs,
     warmMs,
+    /** How often a slice is taken at most where others disturb it. */
+    tries,
     files: new Map(),
     tables,
     owed,

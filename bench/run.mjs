@@ -71,12 +71,10 @@ async function main() {
   }
   const programs = findPrograms({ native: !values.node });
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
-  const settings = {
-    programs,
-    rounds,
-    sliceMs: values.quick ? 400 : 1_000,
-    warmMs: values.quick ? 200 : 300,
-  };
+  const lengths = values.quick
+    ? { sliceMs: 400, warmMs: 200, tries: 1 }
+    : { sliceMs: 1_000, warmMs: 300, tries: 3 };
+  const settings = { programs, rounds, ...lengths };
   const found = [];
   for (const scenario of chosen()) found.push(await runScenario(scenario, settings));
   const result = {

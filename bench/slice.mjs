@@ -7,9 +7,8 @@ import { expectedCall } from './payload.mjs';
 import { foreignSeconds, pinned, processTable } from './processes.mjs';
 import { requestOf, requestsFile } from './requests.mjs';
 
-/** Of one core; a slice that others disturb more than that is taken again, this often. */
+/** Of one core; a slice that others disturb more than that is taken again. */
 const foreignMax = 0.1;
-const triesMax = 3;
 
 /** The files that the load reads for a target and a work, written once. */
 function filesOf(bench, target, work) {
@@ -70,10 +69,10 @@ async function runOnce(bench, target, work) {
   };
 }
 
-/** What a slice gave; the least disturbed of at most three where others use the machine. */
+/** What a slice gave; the least disturbed of `bench.tries` where others use the machine. */
 export async function slice(bench, target, work) {
   let best;
-  for (let tries = 0; tries < triesMax; tries++) {
+  for (let tries = 0; tries < bench.tries; tries++) {
     const found = await runOnce(bench, target, work);
     if (best === undefined || best.good === 0 || (found.good > 0 && found.foreign < best.foreign))
       best = found;
