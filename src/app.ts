@@ -2,8 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { startAdmin } from './admin/server.ts';
 import { loadSecret } from './auth/secret.ts';
+import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
-import { buildCore, type Core } from './core.ts';
+import { buildCore, type Core, stopUpstreams } from './core.ts';
 import { buildDoors } from './doors.ts';
 import { startDownstream } from './downstream/server.ts';
 import { buildEdges, replica } from './edges.ts';
@@ -12,6 +13,7 @@ import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import type { Caller } from './protocol/call.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
@@ -56,7 +58,7 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
   const { edges, sessions } = buildEdges(config, core, { metrics, log, secret });
   const health: Health = {
     ready: () => !core.admission.isStopping,
-    upstreams: () => healthOf(config, core),
+    upstreams: () => healthOf(config, core, core.catalogs.shared),
   };
   const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
   // Before anything listens: the first call must meet servers that are starting.
@@ -90,14 +92,14 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     endpoint: downstream.endpoint,
     admin: admin.url,
     health: () => health.upstreams(),
-    settled: () => settled(core),
+    settled: () => settled(core.catalogs.shared),
     stop: (drainMs = config.drainTimeoutMs ?? drainDefaultMs) => {
       stopping ??= stop(core, drainMs).then(() => admin.close());
       return stopping;
     },
   };
 
-  async function stop({ admission, listeners, changes, upstreams }: Core, drainMs: number): Promise<void> {
+  async function stop({ admission, listeners, changes }: Core, drainMs: number): Promise<void> {
     const drained = admission.drain(drainMs);
     listeners.stop();
     await drained;
@@ -108,13 +110,13 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     edges.sse?.stop();
     sessions.stop();
     changes.stop();
-    await Promise.all([downstream.stop(lingerMs), ...upstreams.map((upstream) => upstream.stop())]);
+    await Promise.all([downstream.stop(lingerMs), stopUpstreams(core)]);
   }
 }
 
-async function settled({ upstreams, catalog }: Core): Promise<void> {
+async function settled(catalog: Catalog): Promise<void> {
   await Promise.all(
-    upstreams.map(async ({ state }) => {
+    catalog.members.map(async ({ upstream: { state } }) => {
       if (state.kind === 'starting') await state.done;
     }),
   );
@@ -156,15 +158,19 @@ export async function inspect(
     return await Promise.race([look(config, core, uri), aborted]);
   } finally {
     core.changes.stop();
-    await Promise.all(core.upstreams.map((upstream) => upstream.stop()));
+    await stopUpstreams(core);
   }
 }
 
+/** Whoever looks what there is; it has an instance of its own of each server that is isolated. */
+const inspector: Caller = { name: 'check' };
+
 async function look(config: Config, core: Core, uri: string | undefined): Promise<Inspection> {
-  await settled(core);
-  const names = await namesOf(config, core.catalog);
-  const owner = uri === undefined ? undefined : await ownerOf(uri, names, core.catalog);
-  return { upstreams: healthOf(config, core), names, owner };
+  const catalog = core.catalogs.of(inspector);
+  await settled(catalog);
+  const names = await namesOf(config, catalog);
+  const owner = uri === undefined ? undefined : await ownerOf(uri, names, catalog);
+  return { upstreams: healthOf(config, core, catalog), names, owner };
 }
 
 /** What this gateway is called across restarts: the same config file, the same name. */

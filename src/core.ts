@@ -1,8 +1,7 @@
 /** The middle of a gateway, built from a config: upstreams, catalog, and the handler that answers calls. */
 import { randomBytes } from 'node:crypto';
 import { createSeal } from './auth/seal.ts';
-import { Catalog } from './catalog/catalog.ts';
-import type { Member } from './catalog/listing.ts';
+import { Catalogs } from './catalog/catalogs.ts';
 import type { Config } from './config/config.ts';
 import { Admission } from './gateway/admission.ts';
 import { Bulkheads } from './gateway/bulkhead.ts';
@@ -18,10 +17,11 @@ import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import { offerOf } from './offers.ts';
 import { Deadlines } from './policy/deadline.ts';
-import { type Reports, upstreamEvents } from './reports.ts';
+import { upstreamEvents } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
-import { openUpstream } from './upstream/open.ts';
+import type { Instances } from './upstream/instances.ts';
 import { TaskIds } from './upstream/task-ids.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
@@ -40,8 +40,11 @@ export interface CoreContext {
 }
 
 export interface Core {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
+  /** Those that all callers share. */
   readonly upstreams: readonly Upstream[];
+  /** Those of which each caller has its own. */
+  readonly isolated: readonly Instances[];
   readonly listeners: Listeners;
   readonly changes: Changes;
   readonly admission: Admission;
@@ -51,83 +54,55 @@ export interface Core {
 
 const nowMs = (): number => performance.now();
 
-/** For what upstreams give and callers bring back. */
-const sealsOf = (secret: Buffer) => ({
-  parkSeal: createSeal(secret, 'park', randomBytes),
-  stateSeal: createSeal(secret, 'state', randomBytes),
-  taskIds: new TaskIds(createSeal(secret, 'task', randomBytes)),
-});
-
-const openMembers = (
-  { config, log, secrets, identity, instance, replica }: CoreContext,
-  reports: Reports,
-  seals: ReturnType<typeof sealsOf>,
-): Member[] =>
-  config.servers.map((server) => ({
-    server,
-    upstream: openUpstream(server, {
-      config,
-      identity,
-      log,
-      instance,
-      ...seals,
-      replica,
-      randomText: () => randomBytes(12).toString('base64url'),
-      ...reports,
-      mask: secrets.mask,
-      now: nowMs,
-      random: Math.random,
-    }),
-  }));
-
 /** Builds everything and starts nothing. */
 export function buildCore(context: CoreContext): Core {
   const { config, log, metrics, secrets, secret, identity } = context;
   const changes = new Changes();
   const updates = new Updates();
   const taskUpdates = new TaskUpdates();
-  const seals = sealsOf(secret);
+  const taskIds = new TaskIds(createSeal(secret, 'task', randomBytes));
   const admission = new Admission(config.limits.callsInFlightMax, metrics);
   const reports = upstreamEvents({
     log,
     metrics,
     secrets,
     now: nowMs,
-    catalog: () => catalog,
-    updated: (upstream, uri) => updates.announce(upstream, uri),
-    taskChanged: (upstream, notice) => taskUpdates.announce(upstream, notice),
+    catalogs: () => catalogs,
+    updated: (upstream, uri) => updates.announce(upstream.key, uri),
+    taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
   });
-  const members = openMembers(context, reports, seals);
-  const catalog: Catalog = new Catalog({
+  const opening = { ...context, taskIds, reports, nowMs };
+  const offers = config.servers.map((server) => offerOf(server, opening));
+  const catalogs: Catalogs = new Catalogs({
     config,
-    members,
+    offers,
     log,
     metrics,
     now: nowMs,
-    changed: (kinds) => changes.announce(kinds),
+    changed: (kinds, context) => changes.announce(kinds, context),
   });
   const listeners = new Listeners({
     changes,
     updates,
     taskUpdates,
-    taskIds: seals.taskIds,
-    catalog,
+    taskIds,
+    catalogs,
     metrics,
     streamsMax: config.limits.listenStreamsMax,
   });
   const bulkheads = new Bulkheads({ metrics, log, nowMs });
   const terminal = dispatch({
     bulkheads,
-    catalog,
+    catalogs,
     listing: {
-      catalog,
+      catalogs,
       cursors: createSeal(secret, 'cursor', randomBytes),
       pageSize: config.lists.pageSize,
       identity,
       nowMs,
     },
     discover: {
-      catalog,
+      catalogs,
       identity,
       supported: supportedVersions,
       defaultTtlMs: config.cache.defaultTtlMs,
@@ -135,7 +110,7 @@ export function buildCore(context: CoreContext): Core {
       nowMs,
     },
     listeners,
-    taskIds: seals.taskIds,
+    taskIds,
     metrics,
     deadlines: new Deadlines(nowMs),
     nowMs,
@@ -146,6 +121,19 @@ export function buildCore(context: CoreContext): Core {
     measured({ metrics, nowMs, log: callLog({ log, calls: config.log.calls, nowMs }) }),
     admitted(admission),
   );
-  const upstreams = members.map(({ upstream }) => upstream);
-  return { catalog, upstreams, listeners, changes, admission, bulkheads, handler };
+  return {
+    catalogs,
+    upstreams: offers.flatMap((offer) => ('upstream' in offer ? [offer.upstream] : [])),
+    isolated: offers.flatMap((offer) => ('instances' in offer ? [offer.instances] : [])),
+    listeners,
+    changes,
+    admission,
+    bulkheads,
+    handler,
+  };
 }
+
+/** Ends all that speaks to servers, and all that they started. */
+export const stopUpstreams = async ({ upstreams, isolated }: Core): Promise<void> => {
+  await Promise.all([...upstreams, ...isolated].map((one) => one.stop()));
+};

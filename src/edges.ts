@@ -31,13 +31,16 @@ const randomText = (bytes: number): string => randomBytes(bytes).toString('base6
 
 const nowMs = (): number => performance.now();
 
-const buildSessions = ({ limits }: Config, { secret, metrics }: EdgeParts): Sessions =>
+const buildSessions = ({ limits }: Config, { catalogs }: Core, { secret, metrics }: EdgeParts): Sessions =>
   new Sessions({
     seal: createSeal(secret, 'session', randomBytes),
     now: Date.now,
     random: () => randomText(9),
     liveMax: limits.listenStreamsMax,
     metrics,
+    ended: ({ caller: { context } }) => {
+      if (context !== undefined) catalogs.end(context);
+    },
   });
 
 const messages = ({ limits }: Config, { handler }: Core, { metrics, log }: EdgeParts): MessagesContext => ({
@@ -62,7 +65,7 @@ export function buildEdges(
     silenceMs,
     bufferBytesMax: limits.sseBufferBytesMax,
   };
-  const sessions = buildSessions(config, parts);
+  const sessions = buildSessions(config, core, parts);
   const { changes } = core;
   const legacy = new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: limits.resultBytesMax });
   const sse = new SseEdge({
@@ -94,7 +97,7 @@ export const buildStdioEdge = (
   new StdioEdge({
     ...messages(config, core, parts),
     ...streams,
-    sessions: buildSessions(config, parts),
+    sessions: buildSessions(config, core, parts),
     changes: core.changes,
     caller: stdioCaller,
     supported: supportedVersions,

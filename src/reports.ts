@@ -1,5 +1,6 @@
 /** What happens to upstreams, told to the log, to metrics and to the catalog. */
 import type { Catalog } from './catalog/catalog.ts';
+import type { Catalogs } from './catalog/catalogs.ts';
 import { LineLimiter } from './observe/line-limiter.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -7,10 +8,13 @@ import type { Secrets } from './observe/secrets.ts';
 import { ChildEnded } from './upstream/stdio.ts';
 import type { TaskNotice } from './upstream/task-notice.ts';
 import type { Upstream, UpstreamEvents } from './upstream/upstream.ts';
+import { upstreamKey } from './upstream/upstream-key.ts';
 
 export interface Reports {
   readonly events: UpstreamEvents;
-  stderr(upstream: string, chunk: Buffer): void;
+  stderr(upstream: string, chunk: Buffer, context: string | undefined): void;
+  /** The upstream of one context has ended for good. */
+  ended(upstream: Upstream): void;
 }
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
@@ -19,9 +23,10 @@ function tellUp(upstream: Upstream, catalog: Catalog, log: Log): void {
   const live = upstream.live;
   if (live === undefined) return;
   const { era, version } = live.profile.dialect;
+  const { context } = upstream;
   const tools = plural(catalog.count(upstream.name, 'tools') ?? 0, 'tool');
   log.info(
-    { upstream: upstream.name, era, version, transport: upstream.transport },
+    { upstream: upstream.name, context, era, version, transport: upstream.transport },
     `${upstream.name}: up (${era} ${version}, ${upstream.transport}), ${tools}`,
   );
 }
@@ -35,57 +40,91 @@ export interface ReportContext {
   readonly secrets: Secrets;
   readonly now: () => number;
   /** A watched resource changed, by its upstream's own URI. */
-  updated(upstream: string, uri: string): void;
+  updated(upstream: Upstream, uri: string): void;
   /** A task changed, by its upstream's own id. */
-  taskChanged(upstream: string, notice: TaskNotice): void;
-  /** Asked for late, since it is built from the upstreams. */
-  catalog(): Catalog;
+  taskChanged(upstream: Upstream, notice: TaskNotice): void;
+  /** Asked for late, since they are built from the upstreams. */
+  catalogs(): Catalogs;
 }
 
 const stderrLimits = { linesPerSecond: 20, burst: 100 };
 
+/** Which upstreams of each server are up, since the gauges know servers only. */
+class UpGauges {
+  readonly #metrics: Metrics;
+  readonly #up = new Map<string, Set<Upstream>>();
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
+
+  up(upstream: Upstream): void {
+    const { name, transport, live } = upstream;
+    this.#up.set(name, (this.#up.get(name) ?? new Set()).add(upstream));
+    this.#metrics.upstreamUp(name, live?.profile.dialect.era ?? 'unknown', transport, true);
+    if (transport === 'stdio') this.#metrics.childUp(name, true);
+  }
+
+  /** One that is down or has ended; the server is up as long as another is. */
+  down(upstream: Upstream): void {
+    const { name, transport } = upstream;
+    const others = this.#up.get(name);
+    others?.delete(upstream);
+    if (others !== undefined && others.size > 0) return;
+    this.#up.delete(name);
+    this.#metrics.upstreamUp(name, 'unknown', transport, false);
+    if (transport === 'stdio') this.#metrics.childUp(name, false);
+  }
+}
+
 export function upstreamEvents(context: ReportContext): Reports {
-  const { log, metrics, secrets, now, catalog, updated, taskChanged } = context;
+  const { log, metrics, secrets, now, catalogs, updated, taskChanged } = context;
+  const gauges = new UpGauges(metrics);
   const sinks = new Map<string, LineLimiter>();
-  const sinkOf = (name: string): LineLimiter => {
-    const known = sinks.get(name);
+  const sinkOf = (name: string, whose: string | undefined): LineLimiter => {
+    const key = upstreamKey(name, whose);
+    const known = sinks.get(key);
     if (known !== undefined) return known;
-    const sink = new LineLimiter(log.child({ upstream: name }), { ...stderrLimits, mask: secrets.mask, now });
-    sinks.set(name, sink);
+    const fields = whose === undefined ? { upstream: name } : { upstream: name, context: whose };
+    const sink = new LineLimiter(log.child(fields), { ...stderrLimits, mask: secrets.mask, now });
+    sinks.set(key, sink);
     return sink;
   };
   return {
-    stderr: (name, chunk) => {
+    stderr: (name, chunk, whose) => {
       metrics.stderrBytes(name, chunk.length);
-      sinkOf(name).push(chunk);
+      sinkOf(name, whose).push(chunk);
+    },
+    ended: (upstream) => {
+      gauges.down(upstream);
+      sinks.get(upstream.key)?.close();
+      sinks.delete(upstream.key);
+      log.info({ upstream: upstream.name, context: upstream.context }, `${upstream.name}: ended`);
     },
     events: {
       up: (upstream) => {
-        const live = upstream.live;
-        if (live === undefined) return;
-        metrics.upstreamUp(upstream.name, live.profile.dialect.era, upstream.transport, true);
-        if (upstream.transport === 'stdio') metrics.childUp(upstream.name, true);
-        catalog()
-          .arrived(upstream)
-          .then(
-            () => tellUp(upstream, catalog(), log),
-            (error: unknown) =>
-              log.error({ err: error, upstream: upstream.name }, 'its lists could not be taken in'),
-          );
+        gauges.up(upstream);
+        const catalog = catalogs().about(upstream);
+        catalog.arrived(upstream).then(
+          () => tellUp(upstream, catalog, log),
+          (error: unknown) =>
+            log.error({ err: error, upstream: upstream.name }, 'its lists could not be taken in'),
+        );
       },
       down: (upstream, error, restart) => {
-        sinks.get(upstream.name)?.close();
-        metrics.upstreamUp(upstream.name, 'unknown', upstream.transport, false);
-        if (upstream.transport === 'stdio') {
-          metrics.childUp(upstream.name, false);
+        sinks.get(upstream.key)?.close();
+        gauges.down(upstream);
+        if (upstream.transport === 'stdio')
           metrics.childRestarted(upstream.name, restart ? endOf(error) : 'start');
-        }
-        log.warn({ upstream: upstream.name, err: error }, `${upstream.name}: down: ${error.message}`);
+        log.warn(
+          { upstream: upstream.name, context: upstream.context, err: error },
+          `${upstream.name}: down: ${error.message}`,
+        );
       },
-      listChanged: (upstream, kinds) => catalog().evict(upstream, kinds),
-      resourceUpdated: (upstream, uri) => updated(upstream.name, uri),
-      taskChanged: (upstream, notice) => taskChanged(upstream.name, notice),
-      mayHaveChanged: (upstream, kinds) => catalog().doubt(upstream, kinds),
+      listChanged: (upstream, kinds) => catalogs().about(upstream).evict(upstream, kinds),
+      resourceUpdated: updated,
+      taskChanged,
+      mayHaveChanged: (upstream, kinds) => catalogs().about(upstream).doubt(upstream, kinds),
       failed: (upstream, reason) => {
         metrics.upstreamError(upstream.name, reason);
         // A child's line that is too long is told by `dropped`, whether or not a call is known to wait for it.

@@ -1,5 +1,6 @@
 /** How each server of the config is, for health, the status page and `check`. */
 import type { Catalog } from './catalog/catalog.ts';
+import type { Catalogs } from './catalog/catalogs.ts';
 import type { Member } from './catalog/listing.ts';
 import type { Config } from './config/config.ts';
 import type { Bulkheads } from './gateway/bulkhead.ts';
@@ -23,11 +24,19 @@ const stateOf = (upstream: Upstream): 'starting' | 'up' | 'down' => {
 
 /** What healths are read from. */
 export interface Parts {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly bulkheads: Bulkheads;
 }
 
-function memberHealth({ server, upstream }: Member, { catalog, bulkheads }: Parts): UpstreamHealth {
+/** The one that says most of a server of which each caller has its own: one that is up, else the first that there is. */
+const exampleOf = ({ instances, upstream }: Member): Upstream =>
+  instances?.all().find(({ live }) => live !== undefined) ?? instances?.all()[0] ?? upstream;
+
+function memberHealth(member: Member, within: Catalog, { catalogs, bulkheads }: Parts): UpstreamHealth {
+  const { server, instances } = member;
+  const upstream = exampleOf(member);
+  const catalog = instances === undefined ? within : catalogs.about(upstream);
+  const count = instances?.all().length;
   const dialect = upstream.live?.profile.dialect;
   const counts = {
     tools: catalog.count(server.name, 'tools'),
@@ -37,7 +46,8 @@ function memberHealth({ server, upstream }: Member, { catalog, bulkheads }: Part
   const known = Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== undefined));
   return {
     name: server.name,
-    state: stateOf(upstream),
+    state: count === 0 ? 'idle' : stateOf(upstream),
+    ...(count === undefined ? {} : { instances: count }),
     transport: upstream.transport,
     leftOut: catalog.leftOut(server.name),
     ...(bulkheads.isOpen(upstream) ? { breaker: 'open' as const } : {}),
@@ -48,8 +58,8 @@ function memberHealth({ server, upstream }: Member, { catalog, bulkheads }: Part
 }
 
 /** In the order of the config, those that are disabled last. */
-export const healthOf = (config: Config, parts: Parts): UpstreamHealth[] => [
-  ...parts.catalog.members.map((member) => memberHealth(member, parts)),
+export const healthOf = (config: Config, parts: Parts, catalog: Catalog): UpstreamHealth[] => [
+  ...catalog.members.map((member) => memberHealth(member, catalog, parts)),
   ...config.disabled.map(({ name, reason }) => ({
     name,
     state: 'disabled' as const,

@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { type AppContext, instanceOf } from './app.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
-import { buildCore } from './core.ts';
+import { buildCore, stopUpstreams } from './core.ts';
 import { buildStdioEdge, replica } from './edges.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { endOrphans } from './upstream/process-tree.ts';
@@ -42,7 +42,7 @@ export async function startStdioApp(
   const edge = buildStdioEdge(config, core, { metrics, log, secret }, streams);
   let stopping: Promise<void> | undefined;
   const stop = async (drainMs: number): Promise<void> => {
-    const { admission, listeners, changes, upstreams } = core;
+    const { admission, listeners, changes } = core;
     const drained = admission.drain(drainMs);
     listeners.stop();
     await drained;
@@ -52,7 +52,7 @@ export async function startStdioApp(
     });
     edge.close();
     changes.stop();
-    await Promise.all(upstreams.map((upstream) => upstream.stop()));
+    await stopUpstreams(core);
   };
   return {
     ended: edge.ended,

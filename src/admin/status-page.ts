@@ -5,7 +5,7 @@ import type { Secrets } from '../observe/secrets.ts';
 
 const style = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:70rem}
 table{border-collapse:collapse;width:100%;margin:0 0 2rem}th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #8884}
-.up{color:#080}.down{color:#c00}.starting,.disabled{color:#888}
+.up{color:#080}.down{color:#c00}.starting,.idle,.disabled{color:#888}
 @media(prefers-color-scheme:dark){.up{color:#6c6}.down{color:#f77}}`;
 
 /** Nothing is loaded, run, framed or sent; the page's one style is known by its hash. */
@@ -50,13 +50,17 @@ ${
 }
 
 const upstreamRow = (upstream: UpstreamHealth, secrets: Secrets): string => {
-  const { name, state, era, version, transport, tools, prompts, resources, breaker, error } = upstream;
+  const { name, state, instances, era, version, transport, tools, prompts, resources, breaker, error } =
+    upstream;
   const spoken = [era, version].filter((part) => part !== undefined).join(' ');
+  const shownState = instances === undefined ? state : `${state}, for ${plural(instances, 'caller')}`;
   const counts = [tools, prompts, resources].map((count) => String(count ?? ''));
-  return `<td>${escapeHtml(name)}</td><td class="${escapeHtml(state)}">${escapeHtml(state)}${breaker === undefined ? '' : ', breaker open'}</td>${cells(
+  return `<td>${escapeHtml(name)}</td><td class="${escapeHtml(state)}">${escapeHtml(shownState)}${breaker === undefined ? '' : ', breaker open'}</td>${cells(
     [spoken, transport, ...counts, error === undefined ? '' : publicError(error, secrets)],
   )}`;
 };
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 const cells = (texts: readonly string[]): string =>
   texts.map((text) => `<td>${escapeHtml(text)}</td>`).join('');

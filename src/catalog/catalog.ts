@@ -6,13 +6,15 @@ import { code, RpcError } from '../protocol/errors.ts';
 import { JsonFault } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
+import type { Instances } from '../upstream/instances.ts';
 import type { Live, Upstream } from '../upstream/upstream.ts';
 import type { Entry, LeftOut } from './entry.ts';
 import { type Listing, listingOf, type Member, offers } from './listing.ts';
-import { type Merged, merge } from './merge.ts';
+import type { Merged } from './merge.ts';
+import type { Merges } from './merges.ts';
 import { fetchList, type RawList } from './pages.ts';
 import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
-import { type Fetch, ShelfStore } from './store.ts';
+import type { Fetch, ShelfStore } from './store.ts';
 import { templateTest } from './uri-template.ts';
 
 /** Whose a name, URI or id is, and what its upstream calls it. */
@@ -28,6 +30,11 @@ export type Resolved = Found | { readonly kind: 'unknown' };
 export interface CatalogOptions {
   readonly config: Pick<Config, 'names' | 'lists' | 'cache' | 'limits'>;
   readonly members: readonly Member[];
+  /** Where the lists are kept, with those of other catalogs. */
+  readonly store: ShelfStore;
+  readonly merges: Merges;
+  /** Whether it lasts as long as the gateway, so that it may keep what was merged. */
+  readonly isShared: boolean;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly now: () => number;
@@ -44,16 +51,12 @@ export class Catalog {
   readonly #members: ReadonlyMap<string, Member>;
   readonly #store: ShelfStore;
   readonly #arrivals = new Set<Promise<void>>();
-  readonly #merged = new Map<
-    ListKind,
-    { readonly version: number; readonly from: readonly (readonly Entry[])[]; readonly merged: Merged }
-  >();
+  readonly #merged = new Map<ListKind, { readonly version: number; readonly merged: Merged }>();
 
   constructor(options: CatalogOptions) {
     this.#options = options;
     this.#members = new Map(options.members.map((member) => [member.server.name, member]));
-    const { config, metrics } = options;
-    this.#store = new ShelfStore(config.cache.bytesMax, () => metrics.limitHit('cache'));
+    this.#store = options.store;
   }
 
   get members(): readonly Member[] {
@@ -108,7 +111,8 @@ export class Catalog {
   /** An upstream came up: its lists are fetched, and what is new is announced. */
   async arrived(upstream: Upstream): Promise<void> {
     const member = this.#members.get(upstream.name);
-    if (member === undefined) return;
+    // One that was ended meanwhile has nothing to offer any more.
+    if (member?.upstream !== upstream) return;
     const arrival = this.#take(member).finally(() => this.#arrivals.delete(arrival));
     this.#arrivals.add(arrival);
     await arrival;
@@ -121,16 +125,16 @@ export class Catalog {
 
   /** Lists that may have changed unseen are fetched again when somebody asks; nobody is told. */
   doubt(upstream: Upstream, kinds: readonly ListKind[]): void {
-    for (const kind of kinds) this.#store.evict(upstream.name, kind);
+    for (const kind of kinds) this.#store.evict(upstream.key, kind);
   }
 
   async #take(member: Member): Promise<void> {
-    const { upstream } = member;
-    const before = listKinds.map((kind) => this.#store.get(upstream.name, kind));
-    for (const kind of listKinds) this.#store.evict(upstream.name, kind);
+    const { key } = member;
+    const before = listKinds.map((kind) => this.#store.get(key, kind));
+    for (const kind of listKinds) this.#store.evict(key, kind);
     await Promise.all(listKinds.map((kind) => this.#fetch(member, kind)?.done));
     const changed = listKinds.filter((kind, i) => {
-      const now = this.#store.get(upstream.name, kind);
+      const now = this.#store.get(key, kind);
       return (
         now !== undefined && (before[i] === undefined ? now.entries.length > 0 : !sameShelf(before[i], now))
       );
@@ -140,37 +144,39 @@ export class Catalog {
 
   /** An upstream said that lists changed: they are no longer fresh, and clients hear of it. */
   evict(upstream: Upstream, kinds: readonly ListKind[]): void {
-    for (const kind of kinds) this.#store.evict(upstream.name, kind);
+    for (const kind of kinds) this.#store.evict(upstream.key, kind);
     this.#options.changed(kinds);
   }
 
   /** How many items of a kind an upstream has, as far as is known. */
   count(upstream: string, kind: ListKind): number | undefined {
-    return this.#store.get(upstream, kind)?.entries.length;
+    return this.#shelf(upstream, kind)?.entries.length;
   }
 
   /** What of an upstream is not handed out, and why. */
   leftOut(upstream: string): LeftOut[] {
     return listKinds.flatMap((kind) => [
-      ...(this.#store.get(upstream, kind)?.leftOut ?? []),
+      ...(this.#shelf(upstream, kind)?.leftOut ?? []),
       ...(this.#merge(kind).taken.get(upstream) ?? []),
     ]);
+  }
+
+  #shelf(upstream: string, kind: ListKind): Shelf | undefined {
+    const member = this.#members.get(upstream);
+    return member && this.#store.get(member.key, kind);
   }
 
   #merge(kind: ListKind): Merged {
     const { version } = this.#store;
     const known = this.#merged.get(kind);
     if (known?.version === version) return known.merged;
-    const shelves = this.#options.members.flatMap(({ server }) => {
-      const shelf = this.#store.get(server.name, kind);
+    const shelves = this.#options.members.flatMap(({ server, key }) => {
+      const shelf = this.#store.get(key, kind);
       return shelf === undefined ? [] : [[server.name, shelf] as const];
     });
-    const from = shelves.map(([, shelf]) => shelf.entries);
-    const isSame =
-      known?.from.length === from.length && known.from.every((entries, i) => entries === from[i]);
-    const merged = isSame && known !== undefined ? known.merged : merge(kind, shelves);
-    this.#options.metrics.listBytes(kind, merged.bytes);
-    this.#merged.set(kind, { version, from, merged });
+    const { merges, isShared } = this.#options;
+    const merged = merges.of(kind, shelves);
+    if (isShared) this.#merged.set(kind, { version, merged });
     return merged;
   }
 
@@ -211,7 +217,7 @@ export class Catalog {
 
   async #settled(kinds: readonly ListKind[], which: 'unseen' | 'stale'): Promise<void> {
     const isAwaited = (member: Member, kind: ListKind): boolean =>
-      which === 'stale' || this.#store.get(member.server.name, kind) === undefined;
+      which === 'stale' || this.#store.get(member.key, kind) === undefined;
     const waits = kinds.flatMap((kind) =>
       this.#options.members.flatMap((member) =>
         isAwaited(member, kind) ? (this.#refresh(member, kind) ?? []) : [],
@@ -257,30 +263,30 @@ export class Catalog {
 
   /** The fetch that is needed, or under way; undefined where the list is fresh, not offered, or just failed. */
   #fetch(member: Member, kind: ListKind): Fetch | undefined {
-    const { upstream } = member;
+    const { upstream, key } = member;
     const live = upstream.live;
     if (live === undefined || !offers(live, kind)) return undefined;
-    const shelf = this.#store.get(upstream.name, kind);
+    const shelf = this.#store.get(key, kind);
     const now = this.#options.now();
     const { method } = lists[kind];
     if (this.#isFresh(member, kind, shelf)) {
       this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'hit');
       return undefined;
     }
-    if (now < this.#store.retryAtMs(upstream.name, kind)) {
+    if (now < this.#store.retryAtMs(key, kind)) {
       this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'stale');
       return undefined;
     }
     this.#options.metrics.cacheRequest(method, shelf?.scope ?? 'none', 'miss');
-    return this.#store.single(upstream.name, kind, now, () => this.#load(member, live, kind));
+    return this.#store.single(key, kind, now, () => this.#load(member, live, kind));
   }
 
   /** Never rejects: a failure leaves the last good list. */
   async #load(member: Member, live: Live, kind: ListKind): Promise<void> {
-    const { upstream, server } = member;
+    const { upstream, server, key } = member;
     const { limits, names } = this.#options.config;
     const scan = { strict: true, depthMax: limits.nestingMax };
-    const evictions = this.#store.evictions(upstream.name, kind);
+    const evictions = this.#store.evictions(key, kind);
     try {
       const timeoutMs = Math.min(server.timeoutMs, pageTimeoutMs);
       const raw = await fetchList(
@@ -292,10 +298,10 @@ export class Catalog {
       const { era } = live.profile.dialect;
       const context = { server, nameLengthMax: names.max, era, transport: upstream.transport, scan };
       const shelf = shelfOf(kind, raw, context, this.#freshness(member, live, kind, raw));
-      const isOld = this.#store.evictions(upstream.name, kind) !== evictions;
+      const isOld = this.#store.evictions(key, kind) !== evictions;
       this.#keep(member, kind, isOld ? { ...shelf, freshUntilMs: 0 } : shelf);
     } catch (error) {
-      this.#store.failed(upstream.name, kind, this.#options.now() + retryMs);
+      this.#store.failed(key, kind, this.#options.now() + retryMs);
       const limit = limitOf(error);
       if (limit !== undefined) this.#options.metrics.limitHit(limit);
       this.#options.log.warn(
@@ -328,14 +334,25 @@ export class Catalog {
     if (live.profile.dialect.era === 'modern')
       return { untilMs: now + (raw.ttlMs ?? 0), scope: raw.scope ?? 'private' };
     const untilMs = member.upstream.pushes(kind) ? Infinity : now + this.#options.config.cache.defaultTtlMs;
-    return { untilMs, scope: 'public' };
+    return { untilMs, scope: member.instances === undefined ? 'public' : 'private' };
+  }
+
+  /** A list of another context that looks the same, so that its items need not be held twice. */
+  #twin(instances: Instances | undefined, kind: ListKind, shelf: Shelf): Shelf | undefined {
+    for (const { key } of instances?.all() ?? []) {
+      const other = this.#store.peek(key, kind);
+      if (other !== undefined && sameShelf(other, shelf)) return other;
+    }
+    return undefined;
   }
 
   #keep(member: Member, kind: ListKind, shelf: Shelf): void {
-    const name = member.server.name;
-    const before = this.#store.get(name, kind);
+    const { key, instances } = member;
+    const { name } = member.server;
+    const before = this.#store.get(key, kind);
     const isSame = before !== undefined && sameShelf(before, shelf);
-    this.#store.put(name, kind, isSame ? { ...shelf, entries: before.entries } : shelf);
+    const twin = isSame ? before : this.#twin(instances, kind, shelf);
+    this.#store.put(key, kind, twin === undefined ? shelf : { ...shelf, entries: twin.entries });
     if (kind === 'tools') this.#options.metrics.upstreamTools(name, shelf.entries.length);
     if (isSame) return;
     // Now rather than in the first call that needs it.

@@ -1,6 +1,8 @@
 /** A merged list as it is now: its hints, and whose part is missing or stale. */
 import type { ServerConfig } from '../config/config.ts';
+import type { RpcError } from '../protocol/errors.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
+import type { Instances } from '../upstream/instances.ts';
 import type { Live, Upstream } from '../upstream/upstream.ts';
 import type { Merged } from './merge.ts';
 import type { Shelf } from './shelf.ts';
@@ -10,6 +12,12 @@ import type { ShelfStore } from './store.ts';
 export interface Member {
   readonly server: ServerConfig;
   readonly upstream: Upstream;
+  /** What its lists are kept under, whether or not it is there. */
+  readonly key: string;
+  /** Where each caller has its own: all of them. */
+  readonly instances?: Instances;
+  /** Why the caller has none of its own. */
+  readonly refusal?: RpcError | undefined;
 }
 
 /** Why the part of an upstream is not as it should be. */
@@ -45,11 +53,14 @@ export function listingOf(kind: ListKind, parts: ListingParts): Listing {
   const gaps = new Map<string, Gap>();
   const lefts: number[] = [];
   let scope: 'public' | 'private' = 'public';
-  for (const { upstream } of members) {
+  for (const member of members) {
+    const { upstream, key, instances } = member;
+    // Also of a list that it is not in, since another caller's may have it.
+    if (instances !== undefined) scope = 'private';
     if (upstream.live !== undefined && !offers(upstream.live, kind)) continue;
-    const shelf = store.get(upstream.name, kind);
+    const shelf = store.get(key, kind);
     if (shelf?.scope === 'private') scope = 'private';
-    const gap = gapOf(kind, upstream, shelf, parts);
+    const gap = gapOf(kind, member, shelf, parts);
     if (gap !== undefined) gaps.set(upstream.name, gap);
     lefts.push(shelf === undefined || gap !== undefined ? 0 : leftMs(shelf, now, defaultTtlMs));
   }
@@ -62,15 +73,16 @@ const leftMs = ({ freshUntilMs }: Shelf, now: number, defaultTtlMs: number): num
 
 function gapOf(
   kind: ListKind,
-  { name, state: { kind: state } }: Upstream,
+  { key, refusal, upstream: { state } }: Member,
   shelf: Shelf | undefined,
   { store, now }: ListingParts,
 ): Gap | undefined {
   const gap = (reason: string): Gap => ({ state: shelf === undefined ? 'missing' : 'stale', reason });
-  switch (state) {
+  if (refusal !== undefined) return gap(refusal.message);
+  switch (state.kind) {
     case 'up':
-      if (store.isFetching(name, kind)) return gap(`its ${lists[kind].method} is slow`);
-      return shelf !== undefined && now >= store.retryAtMs(name, kind)
+      if (store.isFetching(key, kind)) return gap(`its ${lists[kind].method} is slow`);
+      return shelf !== undefined && now >= store.retryAtMs(key, kind)
         ? undefined
         : gap(`its ${lists[kind].method} failed`);
     case 'starting':

@@ -49,6 +49,11 @@ export class ShelfStore {
     return this.#shelves.get(keyOf(upstream, kind));
   }
 
+  /** The same, without making it the one used last. */
+  peek(upstream: string, kind: ListKind): Shelf | undefined {
+    return this.#shelves.peek(keyOf(upstream, kind));
+  }
+
   put(upstream: string, kind: ListKind, shelf: Shelf): void {
     if (this.get(upstream, kind)?.entries !== shelf.entries) this.#version++;
     const key = keyOf(upstream, kind);

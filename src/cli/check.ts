@@ -17,14 +17,17 @@ function verdictOf({ name, state }: UpstreamHealth, config: Config): 'ok' | 'off
 }
 
 function describe(server: UpstreamHealth, config: Config): string[] {
-  const { name, state, era, version, transport, tools, prompts, resources, error, leftOut } = server;
+  const { name, state, instances, era, version, transport, tools, prompts, resources, error, leftOut } =
+    server;
   const counts = [
     [tools, 'tool'],
     [prompts, 'prompt'],
     [resources, 'resource'],
   ] as const;
   const offers = counts.flatMap(([count, noun]) => (count === undefined ? [] : [plural(count, noun)]));
-  const facts = state === 'up' ? [`${era} ${version}`, transport, ...offers].join(', ') : (error ?? '');
+  const own = instances === undefined ? [] : ['one for each caller'];
+  const facts =
+    state === 'up' ? [`${era} ${version}`, transport, ...offers, ...own].join(', ') : (error ?? '');
   return [
     `${verdictOf(server, config).padEnd(4)} ${name}: ${state}${facts === '' ? '' : `, ${facts}`}`,
     ...leftOut.map((item) => `     left out: ${item.kind} \`${item.name}\`: ${item.reason}`),

@@ -55,6 +55,14 @@ function targetOf(
 const rootOf = (root: string, directory: string): string =>
   root.startsWith('file:') ? root : pathToFileURL(path.resolve(directory, root)).href;
 
+/** What each caller has of its own must not stay for ever where nobody says so. */
+const isolatedIdleMs = 600_000;
+
+function idleOf({ idleTimeout, isolation }: ServerSettings): Pick<ServerConfig, 'idleTimeoutMs'> {
+  if (idleTimeout !== undefined) return idleTimeout === null ? {} : { idleTimeoutMs: idleTimeout };
+  return isolation === 'caller' ? { idleTimeoutMs: isolatedIdleMs } : {};
+}
+
 function serverOf(
   name: string,
   settings: ServerSettings,
@@ -64,7 +72,7 @@ function serverOf(
   const written = (material.written[name] ?? {}) as Tree;
   const { allow, deny, rename } = settings.tools;
   const prefix = settings.prefix ?? name;
-  const { timeout, maxTimeout, idleTimeout, concurrency, breaker } = settings;
+  const { timeout, maxTimeout, concurrency, breaker } = settings;
   return {
     name,
     prefix: prefix === '' ? '' : prefix + separator,
@@ -74,7 +82,7 @@ function serverOf(
     startTimeoutMs: settings.startTimeout,
     timeoutMs: written['timeout'] === undefined ? Math.min(timeout, maxTimeout) : timeout,
     maxTimeoutMs: written['maxTimeout'] === undefined ? Math.max(timeout, maxTimeout) : maxTimeout,
-    ...(idleTimeout === null ? {} : { idleTimeoutMs: idleTimeout }),
+    ...idleOf(settings),
     concurrency: {
       max: concurrency.max,
       queueMax: concurrency.queue,
@@ -96,6 +104,7 @@ const limitsOf = ({ limits }: Settings): Config['limits'] => ({
   holdBytes: limits.holdBytes,
   resultBytesMax: limits.result,
   callsInFlightMax: limits.callsInFlight,
+  instancesMax: limits.instances,
   listenStreamsMax: limits.listenStreams,
   pagesMax: limits.pages,
   listItemsMax: limits.listItems,

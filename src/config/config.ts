@@ -65,6 +65,7 @@ interface Limits {
   readonly holdBytes: number;
   readonly resultBytesMax: number;
   readonly callsInFlightMax: number;
+  readonly instancesMax: number;
   readonly listenStreamsMax: number;
   readonly pagesMax: number;
   readonly listItemsMax: number;

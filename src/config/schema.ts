@@ -66,6 +66,10 @@ const limits = z.strictObject({
     'The longest answer of an upstream: a line of a child, an event of a stream, a body, a page of a list.',
   ),
   callsInFlight: documented(count().default(10_000), 'How many calls may be unanswered at once.'),
+  instances: documented(
+    count().default(50),
+    'For how many callers at once each server with `isolation: caller` may run.',
+  ),
   listenStreams: documented(count().default(20_000), 'How many listen streams may be open at once.'),
   pages: documented(count().default(100), "How many pages of one upstream's list are followed."),
   listItems: documented(count().default(10_000), "How many items of one upstream's list are kept."),

@@ -114,12 +114,11 @@ export const serverSchema = z
     tools: documented(tools.prefault({}), 'Which tools are offered, and under which names.'),
     isolation: documented(
       z.enum(['shared', 'caller']).default('shared'),
-      'Whether all callers share one process or session (`shared`), or each authorization context has its own (`caller`).',
-      { later: '`caller`' },
+      'Whether all callers share one process or session (`shared`), or each caller has its own (`caller`): by its key, or without keys by its session.',
     ),
     roots: documented(
       z.array(text('a path or a file: URI')).default([]),
-      'The roots that a shared server is told of when it asks: paths or `file:` URIs.',
+      'The roots that a server is told of when it asks, unless it is isolated and its caller has roots: paths or `file:` URIs.',
     ),
     startTimeout: documented(
       duration().prefault('30s'),
@@ -134,9 +133,9 @@ export const serverSchema = z
       'How long a call may take in all, progress or not; where only one of the two is set, the other follows it.',
     ),
     idleTimeout: documented(
-      durationOrOff().prefault('off'),
-      'After how long without calls the server is stopped until it is needed again.',
-      { later: 'it' },
+      durationOrOff().optional(),
+      'After how long without calls a server with `isolation: caller` is stopped until its caller needs it again.',
+      { fallback: '`off`, and `10m` with `isolation: caller`' },
     ),
     concurrency: documented(concurrency.prefault({}), 'One busy server costs the others nothing.'),
     breaker: documented(

@@ -15,8 +15,7 @@ function warningsOf(server: ServerConfig): readonly string[] {
   const key = (last: string) => `servers.${name}.${last}`;
   const operators = target.kind === 'stdio' ? shellOperators([target.command, ...target.args]) : [];
   return [
-    ...noEffect(key('isolation'), server.isolation === 'caller'),
-    ...noEffect(key('idleTimeout'), server.idleTimeoutMs !== undefined),
+    ...noEffect(key('idleTimeout'), server.isolation === 'shared' && server.idleTimeoutMs !== undefined),
     ...operators.map(
       (word) => `${key('command')}: \`${word}\` reaches the program as it is, since there is no shell`,
     ),

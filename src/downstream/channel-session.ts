@@ -1,6 +1,6 @@
 /** A legacy client on one channel that carries everything: stdin and stdout, or the stream of HTTP+SSE. */
 import type { Changes } from '../gateway/changes.ts';
-import type { Caller } from '../protocol/call.ts';
+import { type Caller, contextOf } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
 import { readBatch, takeBatch } from './batch.ts';
@@ -106,7 +106,7 @@ export class ChannelSession {
   /** A second `initialize` begins anew: what was before is over. */
   #begin(session: Session, request: RequestMessage, message: Buffer): void {
     if (this.#ended) return;
-    const { sessions, caller, metrics } = this.#options;
+    const { sessions, metrics } = this.#options;
     this.#finish();
     const live = sessions.enliven(session);
     if (live === undefined) {
@@ -116,7 +116,7 @@ export class ChannelSession {
       return;
     }
     live.addChannel({ send: (notice) => this.#write(notice, true) });
-    const speaker = { session, caller, alive: () => live, live: () => live };
+    const speaker = { session, alive: () => live, live: () => live };
     this.#begun = { session, live, speaker };
     this.#write(message);
   }
@@ -125,7 +125,7 @@ export class ChannelSession {
   #listen(): void {
     if (this.#begun === undefined || this.#unsubscribe !== undefined) return;
     const { changes, metrics } = this.#options;
-    const unsubscribe = changes.subscribe((kind) => {
+    const unsubscribe = changes.subscribe(contextOf(this.#begun.session.caller), (kind) => {
       metrics.notification(`${kind}/list_changed`, 'sent');
       this.#write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
     });

@@ -50,7 +50,7 @@ export async function initialize(request: RequestMessage, context: InitializeCon
     context.caller.name,
   );
   const own = ownRequest('server/discover', {}, session.meta, context.scan);
-  const call = new Call(own, context.caller, undefined, () => undefined, version);
+  const call = new Call(own, session.caller, undefined, () => undefined, version);
   call.alias = 'initialize';
   const reply = await context.handler(call);
   const answered = readReply(reply.parts, context.scan);

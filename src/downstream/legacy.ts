@@ -1,7 +1,7 @@
 /** The edge towards clients of the legacy revisions: sessions after `initialize`, streams, questions to the client (Streamable HTTP, 2025-11-25). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ChangedKind, Changes } from '../gateway/changes.ts';
-import type { Caller } from '../protocol/call.ts';
+import type { Changes } from '../gateway/changes.ts';
+import { type Caller, contextOf } from '../protocol/call.ts';
 import { isLegacyVersion } from '../protocol/era.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
@@ -77,7 +77,7 @@ export class LegacyEdge {
       refuse(res, isRequest ? idOf(inbound.request) : undefined, session);
       return;
     }
-    const speaker = this.#speaker(session, caller, arrivedMs);
+    const speaker = this.#speaker(session, arrivedMs);
     switch (inbound.kind) {
       case 'request':
         answerRequest(inbound.request, speaker, this.#answer(res, session), this.#options);
@@ -152,11 +152,10 @@ export class LegacyEdge {
     );
   }
 
-  #speaker(session: Session, caller: Caller, arrivedMs: number): Speaker {
+  #speaker(session: Session, arrivedMs: number): Speaker {
     const { sessions } = this.#options;
     return {
       session,
-      caller,
       arrivedMs,
       alive: () => sessions.alive(session),
       live: () => sessions.enliven(session),
@@ -209,7 +208,7 @@ export class LegacyEdge {
       return;
     }
     metrics.subscriptions('downstream', 1);
-    const unsubscribe = changes.subscribe((kind: ChangedKind) => {
+    const unsubscribe = changes.subscribe(contextOf(session.caller), (kind) => {
       metrics.notification(`${kind}/list_changed`, 'sent');
       stream.send(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
     });

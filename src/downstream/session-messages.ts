@@ -2,7 +2,7 @@
 import type { Handler } from '../gateway/layers.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Call, Caller, Reply, ReplyRest } from '../protocol/call.ts';
+import type { Call, Reply, ReplyRest } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type ScanOptions, textOf } from '../protocol/json.ts';
 import { idOf, paramOf, type RequestMessage } from '../protocol/message.ts';
@@ -27,7 +27,6 @@ export interface MessagesContext {
 /** Whose messages these are. */
 export interface Speaker {
   readonly session: Session;
-  readonly caller: Caller;
   /** When the message was there, in milliseconds of the gateway's clock; undefined where its transport doesn't tell. */
   readonly arrivedMs?: number;
   /** What of the session lives here, where there is anything. */
@@ -153,7 +152,7 @@ export function takeResponse(body: Buffer, live: LiveSession | undefined): void 
 /** A subscription of these revisions is a listen for one URI that lasts until it is taken back. */
 function answerSubscription(
   request: RequestMessage,
-  { session, caller, live: enliven }: Speaker,
+  { session, live: enliven }: Speaker,
   answer: OwnAnswer,
   context: MessagesContext,
 ): void {
@@ -174,7 +173,7 @@ function answerSubscription(
   }
   const { handler, scan } = context;
   const { version } = session.facts;
-  subscribe({ uri, handler, caller, version, meta: session.meta, scan, live }).then(
+  subscribe({ uri, handler, caller: session.caller, version, meta: session.meta, scan, live }).then(
     () => answer(undefined),
     (error: unknown) => answer(asRpcError(error)),
   );
@@ -187,7 +186,7 @@ function answerCall(
   context: MessagesContext,
 ): void {
   const { handler, scan, metrics, log } = context;
-  const { session, caller } = speaker;
+  const { session } = speaker;
   const live = speaker.live();
   const id = idOf(request);
   if (live === undefined) {
@@ -208,7 +207,7 @@ function answerCall(
   };
   const run = runLegacyCall(augmented, {
     handler,
-    caller,
+    caller: session.caller,
     version: session.facts.version,
     arrivedMs: speaker.arrivedMs,
     limitHit: (limit) => metrics.limitHit(limit),

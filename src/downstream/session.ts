@@ -1,7 +1,9 @@
 /** Sessions of legacy clients: sealed ids that hold what `initialize` fixed, and what lives on this replica beside them. */
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '../auth/seal.ts';
+import { anonymous } from '../config/key-hash.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Caller } from '../protocol/call.ts';
 import { modernVersion } from '../protocol/era.ts';
 import { metaKey } from '../protocol/message.ts';
 import { LiveSession } from './live-session.ts';
@@ -23,6 +25,8 @@ export interface SessionFacts {
 export interface Session {
   readonly id: string;
   readonly facts: SessionFacts;
+  /** Whose it is: without a key, each session is an authorization context of its own. */
+  readonly caller: Caller;
   /** The members of `_meta` that this client's requests get, without braces. */
   readonly meta: string;
 }
@@ -34,6 +38,8 @@ export interface SessionsOptions {
   /** Sessions that have something alive here: streams, calls, levels. */
   readonly liveMax: number;
   readonly metrics: Pick<Metrics, 'limitHit' | 'sessionEnded'>;
+  /** It ended for good. */
+  ended(session: Session): void;
 }
 
 const lifetimeMs = 7 * 24 * 3600 * 1000;
@@ -68,6 +74,10 @@ const metaOf = (facts: SessionFacts): string =>
     [metaKey.clientInfo]: facts.clientInfo,
     [metaKey.capabilities]: facts.capabilities,
   }).slice(1, -1);
+
+const callerOf = ({ caller, nonce }: SessionFacts): Caller =>
+  // No caller of the config can be named so.
+  caller === anonymous ? { name: caller, context: `${caller}/${nonce}` } : { name: caller };
 
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -123,6 +133,7 @@ export class Sessions {
     this.#opened.delete(session.id);
     this.#live.get(session.id)?.end();
     this.#live.delete(session.id);
+    this.#options.ended(session);
   }
 
   /** What of a session lives here, where there is anything. */
@@ -151,7 +162,7 @@ export class Sessions {
   }
 
   #keep(id: string, facts: SessionFacts): Session {
-    const session = { id, facts, meta: metaOf(facts) };
+    const session = { id, facts, caller: callerOf(facts), meta: metaOf(facts) };
     this.#opened.set(id, session);
     return session;
   }

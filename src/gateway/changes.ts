@@ -3,6 +3,8 @@ import type { ListKind } from '../protocol/methods.ts';
 
 export type ChangedKind = 'tools' | 'prompts' | 'resources';
 
+type Listener = (kind: ChangedKind) => void;
+
 const coalesceMs = 250;
 
 /** Templates have no notice of their own; clients hear of them as resources. */
@@ -14,19 +16,22 @@ const noticeOf: Record<ListKind, ChangedKind> = {
 };
 
 export class Changes {
-  readonly #listeners = new Set<(kind: ChangedKind) => void>();
-  readonly #quiet = new Map<ChangedKind, { again: boolean; timer: NodeJS.Timeout }>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #quiet = new Map<string, { again: boolean; timer: NodeJS.Timeout }>();
 
-  /** Returns what ends the subscription. */
-  subscribe(listener: (kind: ChangedKind) => void): () => void {
-    this.#listeners.add(listener);
+  /** Hears of what changed for this authorization context, or for all; returns what ends the subscription. */
+  subscribe(context: string, listener: Listener): () => void {
+    const listeners = this.#listeners.get(context) ?? new Set();
+    this.#listeners.set(context, listeners.add(listener));
     return () => {
-      this.#listeners.delete(listener);
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(context) === listeners) this.#listeners.delete(context);
     };
   }
 
-  announce(kinds: readonly ListKind[]): void {
-    for (const kind of new Set(kinds.map((one) => noticeOf[one]))) this.#announceOne(kind);
+  /** Tells one context, or all. */
+  announce(kinds: readonly ListKind[], context?: string): void {
+    for (const kind of new Set(kinds.map((one) => noticeOf[one]))) this.#announceOne(kind, context);
   }
 
   stop(): void {
@@ -34,18 +39,27 @@ export class Changes {
     this.#quiet.clear();
   }
 
-  #announceOne(kind: ChangedKind): void {
-    const quiet = this.#quiet.get(kind);
+  #announceOne(kind: ChangedKind, context: string | undefined): void {
+    const key = context === undefined ? kind : `${kind}\n${context}`;
+    const quiet = this.#quiet.get(key);
     if (quiet !== undefined) {
       quiet.again = true;
       return;
     }
-    for (const listener of this.#listeners) listener(kind);
+    this.#tell(kind, context);
     const timer = setTimeout(() => {
-      const { again } = this.#quiet.get(kind) ?? { again: false };
-      this.#quiet.delete(kind);
-      if (again) this.#announceOne(kind);
+      const { again } = this.#quiet.get(key) ?? { again: false };
+      this.#quiet.delete(key);
+      if (again) this.#announceOne(kind, context);
     }, coalesceMs);
-    this.#quiet.set(kind, { again: false, timer });
+    this.#quiet.set(key, { again: false, timer });
+  }
+
+  #tell(kind: ChangedKind, context: string | undefined): void {
+    const told =
+      context === undefined
+        ? this.#listeners.values()
+        : [this.#listeners.get(context) ?? new Set<Listener>()];
+    for (const listeners of told) for (const listener of listeners) listener(kind);
   }
 }

@@ -1,5 +1,5 @@
 /** Answers `server/discover`: what all upstreams can do together, under the gateway's own name. */
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { modernVersion } from '../protocol/era.ts';
 import { metaKey } from '../protocol/message.ts';
@@ -42,7 +42,7 @@ function declaredBy({ capabilities: declared, dialect }: Profile): Json {
 }
 
 export interface DiscoverOptions {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly identity: Identity;
   readonly supported: readonly string[];
   readonly defaultTtlMs: number;
@@ -52,7 +52,8 @@ export interface DiscoverOptions {
 
 /** Waits for upstreams that are starting, no longer than lists do. */
 export async function discoverReply(call: Call, options: DiscoverOptions): Promise<Reply> {
-  const { catalog, identity, waitMs, nowMs } = options;
+  const { identity, waitMs, nowMs } = options;
+  const catalog = options.catalogs.of(call.caller);
   const starting = catalog.members.flatMap(({ upstream }) =>
     upstream.state.kind === 'starting' ? [upstream.ready(waitMs).catch(() => undefined)] : [],
   );
@@ -72,7 +73,7 @@ export async function discoverReply(call: Call, options: DiscoverOptions): Promi
     capabilities: capabilities(live.map(({ profile }) => declaredBy(profile))),
     ...(instructions === '' ? {} : { instructions }),
     ttlMs: isWhole ? options.defaultTtlMs : 0,
-    cacheScope: 'public',
+    cacheScope: catalog.members.some(({ instances }) => instances !== undefined) ? 'private' : 'public',
     _meta: { [metaKey.serverInfo]: identity },
   };
   return resultReply(call, [Buffer.from(JSON.stringify(result))]);

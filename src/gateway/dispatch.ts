@@ -1,5 +1,6 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
 import type { Catalog, Found, Resolved } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { find, type Member, textOf } from '../protocol/json.ts';
@@ -15,7 +16,7 @@ import { taskOf } from './task.ts';
 import { waited } from './waited.ts';
 
 export interface DispatchOptions extends ForwardOptions {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly listing: ListingOptions;
   readonly discover: DiscoverOptions;
   readonly listeners: Listeners;
@@ -67,7 +68,7 @@ function route(call: Call, options: DispatchOptions): Promise<Reply> {
 
 /** A name that is known goes on at once; only one that is not may have to wait for servers that are starting. */
 function named(call: Call, what: 'tool' | 'prompt', options: DispatchOptions): Promise<Reply> {
-  const { catalog } = options;
+  const catalog = options.catalogs.of(call.caller);
   const { member, value } = wanted(call, 'name');
   const kind = what === 'tool' ? 'tools' : 'prompts';
   const send = (resolved: Resolved): Promise<Reply> => {
@@ -81,7 +82,8 @@ function named(call: Call, what: 'tool' | 'prompt', options: DispatchOptions): P
 }
 
 async function resource(call: Call, options: DispatchOptions): Promise<Reply> {
-  const { catalog, nowMs } = options;
+  const { nowMs } = options;
+  const catalog = options.catalogs.of(call.caller);
   const { member, value } = wanted(call, 'uri');
   const found = known(await waited(call, nowMs, catalog.resolveUri(value)), 'resource', value, catalog);
   return forward(call, found, member, options);
@@ -95,11 +97,12 @@ function known(
   catalog: Catalog,
 ): Found {
   if (resolved.kind === 'found') return resolved;
-  const absent = catalog.members
-    .filter(({ upstream }) => upstream.live === undefined)
-    .map(({ server }) => server);
-  const owner = absent.find(({ prefix }) => prefix !== '' && name.startsWith(prefix));
-  const hint = owner === undefined ? '' : ` (server \`${owner.name}\` is not up)`;
+  const absent = catalog.members.filter(({ upstream }) => upstream.live === undefined);
+  const owner =
+    absent.find(({ server: { prefix } }) => prefix !== '' && name.startsWith(prefix)) ??
+    absent.find(({ server, refusal }) => refusal !== undefined && server.prefix === '');
+  if (owner?.refusal !== undefined) throw owner.refusal;
+  const hint = owner === undefined ? '' : ` (server \`${owner.server.name}\` is not up)`;
   const text = what === 'resource' ? 'Resource not found' : `Unknown ${what}`;
   throw new RpcError(code.invalidParams, `${text}: ${shown(name)}${hint}`, {
     ...(what === 'resource' ? { data: { uri: name } } : {}),
@@ -107,7 +110,8 @@ function known(
 }
 
 async function complete(call: Call, options: DispatchOptions): Promise<Reply> {
-  const { catalog, nowMs } = options;
+  const { nowMs } = options;
+  const catalog = options.catalogs.of(call.caller);
   const ref = paramOf(call.request, 'ref');
   const name = find(ref?.members, 'name');
   const uri = find(ref?.members, 'uri');

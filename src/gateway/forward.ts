@@ -57,7 +57,9 @@ export function forward(
   member: Member | undefined,
   options: ForwardOptions,
 ): Promise<Reply> {
-  call.upstream = found.member.upstream.name;
+  const { upstream, refusal } = found.member;
+  call.upstream = upstream.name;
+  if (refusal !== undefined) throw refusal;
   const bulkhead = options.bulkheads.of(found.member);
   if (bulkhead.concurrency.enter()) return admitted(call, found, member, bulkhead, options);
   return waited(call, options.nowMs, bulkhead.wait(call)).then(() =>

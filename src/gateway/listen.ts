@@ -1,7 +1,7 @@
 /** Answers `subscriptions/listen`: a call that lasts, acknowledged first, ended with a result (Subscriptions). */
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Call, Reply } from '../protocol/call.ts';
+import { type Call, contextOf, type Reply } from '../protocol/call.ts';
 import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
 import { isObject, jsonOf } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
@@ -23,7 +23,7 @@ export interface ListenOptions {
   readonly updates: Updates;
   readonly taskUpdates: TaskUpdates;
   readonly taskIds: TaskIds;
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly metrics: Metrics;
   readonly streamsMax: number;
 }
@@ -127,7 +127,7 @@ export class Listeners {
     }
     this.#opening++;
     const [resources, tasks] = await Promise.all([
-      Promise.all(uris.map((uri) => this.#watch(uri))),
+      Promise.all(uris.map((uri) => this.#watch(uri, call))),
       Promise.all(ids.map((id) => this.#watchTask(id, call))),
     ]).finally(() => this.#opening--);
     return this.#run(call, filter, {
@@ -192,7 +192,7 @@ export class Listeners {
     const { changes, updates, metrics } = this.#options;
     const ends = watched.resources.map(({ uri, upstream, localUri }) => {
       const end = updates.watch({
-        upstream: upstream.name,
+        upstream: upstream.key,
         uri: localUri,
         updated: (updated) => {
           metrics.notification('resources/updated', 'sent');
@@ -207,7 +207,7 @@ export class Listeners {
     });
     ends.push(...watched.tasks.map((task) => this.#followTask(task, call, subscription)));
     ends.push(
-      changes.subscribe((kind) => {
+      changes.subscribe(contextOf(call.caller), (kind) => {
         if (!honoured.includes(kind)) return;
         metrics.notification(`${kind}/list_changed`, 'sent');
         call.notify(notice(`notifications/${kind}/list_changed`, subscription, ''));
@@ -222,7 +222,7 @@ export class Listeners {
     const { taskUpdates, metrics } = this.#options;
     const { id, upstream, localId } = task;
     const declared = capabilitiesOf(call);
-    const end = taskUpdates.watch(upstream.name, localId, (notice) => {
+    const end = taskUpdates.watch(upstream.key, localId, (notice) => {
       const isAskable = lackingOfAll(notice.inputRequests, declared) === undefined;
       metrics.notification('tasks', isAskable ? 'sent' : 'dropped');
       if (isAskable) call.notify(notice.messageFor(JSON.stringify(id), subscription));
@@ -244,8 +244,8 @@ export class Listeners {
   }
 
   /** Undefined where no upstream can watch it: such a URI is not acknowledged. */
-  async #watch(uri: string): Promise<Watched | undefined> {
-    const resolved = await this.#options.catalog.resolveUri(uri);
+  async #watch(uri: string, { caller }: Call): Promise<Watched | undefined> {
+    const resolved = await this.#options.catalogs.of(caller).resolveUri(uri);
     if (resolved.kind === 'unknown') return undefined;
     const { upstream } = resolved.member;
     if (upstream.live === undefined || !canWatch(upstream.live.profile)) return undefined;

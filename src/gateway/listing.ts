@@ -1,8 +1,8 @@
 /** Answers the list methods: pages of the merged list, with hints and with what is missing said. */
 import type { Seal } from '../auth/seal.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Listing } from '../catalog/listing.ts';
-import type { Call, Reply } from '../protocol/call.ts';
+import { type Call, contextOf, type Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { textOf } from '../protocol/json.ts';
 import { metaKey, paramOf } from '../protocol/message.ts';
@@ -12,7 +12,7 @@ import { resultReply } from './answers.ts';
 import { waited } from './waited.ts';
 
 export interface ListingOptions {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly cursors: Seal;
   readonly pageSize: number;
   readonly identity: Identity;
@@ -27,6 +27,8 @@ interface Cursor {
   /** The key of the last item that was handed out. */
   readonly last: string;
   readonly scope: 'public' | 'private';
+  /** Whose list it is, where it is private. */
+  readonly context?: string;
 }
 
 const isCursor = (value: unknown): value is Cursor =>
@@ -46,6 +48,7 @@ function startOf(call: Call, kind: ListKind, listing: Listing, cursors: Seal): n
   const cursor = text === undefined ? undefined : cursors.open(text);
   if (!isCursor(cursor) || cursor.kind !== kind) throw invalidCursor();
   if (cursor.scope === 'public' && listing.scope === 'private') throw invalidCursor();
+  if (cursor.scope === 'private' && cursor.context !== contextOf(call.caller)) throw invalidCursor();
   const at = listing.merged.entries.findIndex((entry) => entry.publicKey === cursor.last);
   if (at < 0) throw invalidCursor();
   return at + 1;
@@ -53,14 +56,19 @@ function startOf(call: Call, kind: ListKind, listing: Listing, cursors: Seal): n
 
 /** One page of a merged list. */
 export async function listReply(call: Call, kind: ListKind, options: ListingOptions): Promise<Reply> {
-  const { catalog, cursors, pageSize, identity, nowMs } = options;
-  const listing = await waited(call, nowMs, catalog.list(kind));
+  const { catalogs, cursors, pageSize, identity, nowMs } = options;
+  const listing = await waited(call, nowMs, catalogs.of(call.caller).list(kind));
   const { entries } = listing.merged;
   const start = startOf(call, kind, listing, cursors);
   const last = entries[start + pageSize - 1];
   const isMore = last !== undefined && entries.length > start + pageSize;
   const nextCursor = isMore
-    ? cursors.seal({ kind, last: last.publicKey, scope: listing.scope } satisfies Cursor)
+    ? cursors.seal({
+        kind,
+        last: last.publicKey,
+        scope: listing.scope,
+        ...(listing.scope === 'private' ? { context: contextOf(call.caller) } : {}),
+      } satisfies Cursor)
     : undefined;
   const tail = {
     ...(nextCursor === undefined ? {} : { nextCursor }),

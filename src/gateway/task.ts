@@ -1,6 +1,7 @@
 /** Whose task a request of the tasks extension is about. */
-import type { Catalog, Found } from '../catalog/catalog.ts';
-import type { Call } from '../protocol/call.ts';
+import type { Found } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
+import { type Call, contextOf } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
@@ -8,7 +9,7 @@ import { capabilitiesOf, missingCapability } from '../upstream/input-required.ts
 import { declaresTasks, neededForTasks, type TaskIds } from '../upstream/task-ids.ts';
 
 export interface TaskOptions {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly taskIds: TaskIds;
 }
 
@@ -18,9 +19,9 @@ export function assertTasks(call: Call): void {
 }
 
 /** The task's upstream with its own id for it; undefined where the id was never given to this caller, or by a server that is no longer there. */
-export function openTask(id: string, call: Call, { catalog, taskIds }: TaskOptions): Found | undefined {
-  const opened = taskIds.open(id, call.caller.name);
-  const member = opened && catalog.member(opened.upstream);
+export function openTask(id: string, call: Call, { catalogs, taskIds }: TaskOptions): Found | undefined {
+  const opened = taskIds.open(id, contextOf(call.caller));
+  const member = opened && catalogs.of(call.caller).member(opened.upstream);
   if (opened === undefined || member === undefined) return undefined;
   return { kind: 'found', member, localKey: opened.taskId, entry: undefined };
 }

@@ -1,6 +1,7 @@
 /** Who hears of updated resources: those who watch the URI, or one that it lies under. */
 
 interface Watcher {
+  /** Its upstream's key. */
   readonly upstream: string;
   /** The upstream's own URI. */
   readonly uri: string;

@@ -8,6 +8,8 @@ export interface Gauges {
   requestStarted(): void;
   requestEnded(): void;
   upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
+  /** For how many callers one runs, where each has its own. */
+  upstreamInstances(upstream: string, count: number): void;
   upstreamTools(upstream: string, count: number): void;
   /** How long the merged list of this kind is. */
   listBytes(kind: ListKind, bytes: number): void;
@@ -72,6 +74,11 @@ type UpstreamGauges = Omit<Gauges, 'registry' | 'requestStarted' | 'requestEnded
 
 function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
   const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
+  const instances = gauge(
+    'mcpyard_upstream_instances',
+    'For how many callers an upstream runs that is isolated by caller.',
+    ['upstream'],
+  );
   const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
   const lists = gauge('mcpyard_list_bytes', 'Bytes of the merged list of all upstreams.', ['kind']);
   const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
@@ -96,6 +103,9 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
       upLabels.set(upstream, labels);
       up.set(labels, isUp ? 1 : 0);
     },
+    upstreamInstances(upstream, count) {
+      instances.set({ upstream }, count);
+    },
     upstreamTools(upstream, count) {
       tools.set({ upstream }, count);
     },
@@ -116,6 +126,7 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
       queue.remove({ upstream });
       breaker.remove({ upstream });
       tools.remove({ upstream });
+      instances.remove({ upstream });
       child.remove({ upstream });
     },
   };

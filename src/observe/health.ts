@@ -3,7 +3,10 @@ import type { Secrets } from './secrets.ts';
 
 export interface UpstreamHealth {
   readonly name: string;
-  readonly state: 'starting' | 'up' | 'down' | 'disabled';
+  /** `idle` is a server that nobody needs now, of which each caller has its own. */
+  readonly state: 'starting' | 'up' | 'down' | 'disabled' | 'idle';
+  /** For how many callers it runs, where each has its own. */
+  readonly instances?: number;
   readonly era?: 'modern' | 'legacy';
   /** The revision that was agreed on. */
   readonly version?: string;
@@ -41,10 +44,11 @@ export function readyz(health: Health, secrets: Secrets): HealthAnswer {
   const isReady = health.ready();
   const upstreams = health
     .upstreams()
-    .map(({ name, state, era, version, transport, tools, breaker, error }) => [
+    .map(({ name, state, instances, era, version, transport, tools, breaker, error }) => [
       name,
       {
         state,
+        instances,
         era,
         version,
         transport,

@@ -3,10 +3,15 @@ import { type Era, modernVersion } from './era.ts';
 import type { RequestMessage } from './message.ts';
 import type { Output } from './project.ts';
 
-/** Who is calling, as far as the gateway knows; one authorization context each. */
+/** Who is calling, as far as the gateway knows. */
 export interface Caller {
   readonly name: string;
+  /** Its authorization context, where that is not all who have the name: a session of a caller without a key. */
+  readonly context?: string;
 }
+
+/** What tells the authorization context of a caller from all others. */
+export const contextOf = ({ name, context }: Caller): string => context ?? name;
 
 /** How a call ended, for metrics: `error` is the JSON-RPC code as text, or `tool_error` where a result says isError. */
 export type Outcome =

@@ -1,7 +1,7 @@
 /** What a modern upstream asks: checked against what the caller declared, its state sealed for this caller and this request. */
 import type { Seal } from '../auth/seal.ts';
 import type { UpstreamMessage } from '../protocol/answer.ts';
-import type { Call, Reply } from '../protocol/call.ts';
+import { type Call, contextOf, type Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { jsonOf, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
@@ -51,7 +51,7 @@ export function askedReply(
       ? undefined
       : seal.seal({
           upstream,
-          caller: call.caller.name,
+          caller: contextOf(call.caller),
           digest: digestOf(call),
           expires: now() + stateMs,
           state: requestState,
@@ -72,7 +72,8 @@ export function stateEdit(call: Call, { seal, upstream, now }: StateOptions): Ed
   if (member === undefined) return undefined;
   const text = textOf(request.bytes, member);
   const opened = text === undefined ? undefined : seal.open(text);
-  if (!isState(opened) || opened.upstream !== upstream || opened.caller !== call.caller.name) throw refused();
+  if (!isState(opened) || opened.upstream !== upstream || opened.caller !== contextOf(call.caller))
+    throw refused();
   if (opened.digest !== digestOf(call) || now() >= opened.expires) throw refused();
   return { start: member.start, end: member.end, bytes: Buffer.from(JSON.stringify(opened.state)) };
 }

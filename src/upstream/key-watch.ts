@@ -58,6 +58,11 @@ export class KeyWatch {
     this.#kind = kinds[options.kind];
   }
 
+  /** Whether somebody watches one. */
+  get isWatched(): boolean {
+    return this.#counts.size > 0;
+  }
+
   /** Resolves when the upstream watches it; rejects with an RpcError where it does not. */
   async add(key: string): Promise<void> {
     const count = this.#counts.get(key) ?? 0;

@@ -16,7 +16,7 @@ export interface OpenOptions {
   readonly identity: Identity;
   readonly log: Log;
   readonly events: UpstreamEvents;
-  stderr(upstream: string, chunk: Buffer): void;
+  stderr(upstream: string, chunk: Buffer, context: string | undefined): void;
   mask(text: string): string;
   readonly instance: string;
   /** Seals the states of parked calls. */
@@ -44,7 +44,7 @@ const overHttp = async (transport: Transport, options: HttpOptions): Promise<Cha
     ? (await import('./http-sse.ts')).openHttpSse(options)
     : (await import('./http.ts')).openHttp(options);
 
-function opener(server: ServerConfig, options: OpenOptions): Opener {
+function opener(server: ServerConfig, options: OpenOptions, context: string | undefined): Opener {
   const { target, name } = server;
   const { limits } = options.config;
   const { log } = options;
@@ -63,7 +63,7 @@ function opener(server: ServerConfig, options: OpenOptions): Opener {
           events,
           route,
           mask: options.mask,
-          onStderr: (chunk) => options.stderr(name, chunk),
+          onStderr: (chunk) => options.stderr(name, chunk, context),
           onNoise: (why) => options.events.dropped(name, why),
         });
     case 'http':
@@ -89,10 +89,11 @@ function transportsOf({ target }: ServerConfig): readonly [Transport, ...Transpo
   return target.transport === 'auto' ? ['streamable-http', 'sse'] : [target.transport];
 }
 
-/** An upstream that is not started yet. */
-export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstream =>
+/** An upstream that is not started yet; `context` is whose instance it is, if it is not everybody's. */
+export const openUpstream = (server: ServerConfig, options: OpenOptions, context?: string): Upstream =>
   new Upstream({
     name: server.name,
+    ...(context === undefined ? {} : { context }),
     transports: transportsOf(server),
     identity: options.identity,
     scan: { strict: false, depthMax: options.config.limits.nestingMax },
@@ -108,7 +109,7 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions): Upstre
       random: options.randomText,
       now: Date.now,
     }),
-    open: opener(server, options),
+    open: opener(server, options, context),
     events: options.events,
     log: options.log,
     now: options.now,

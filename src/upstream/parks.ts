@@ -1,6 +1,6 @@
 /** Calls that wait for their callers to come back with answers: bounded, expiring, each state good for one retry. */
 import type { Seal } from '../auth/seal.ts';
-import type { Call } from '../protocol/call.ts';
+import { type Call, contextOf } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
 import { digestOf } from './call-digest.ts';
 
@@ -67,7 +67,7 @@ export class Parks<T extends Parkable> {
       replica,
       upstream,
       key,
-      caller: call.caller.name,
+      caller: contextOf(call.caller),
       digest: digestOf(call),
       expires: now() + parkMs,
     } satisfies State);
@@ -77,7 +77,7 @@ export class Parks<T extends Parkable> {
   take(state: string, call: Call): T {
     const { seal, upstream, now } = this.#options;
     const opened = seal.open(state);
-    if (!isState(opened) || opened.upstream !== upstream || opened.caller !== call.caller.name)
+    if (!isState(opened) || opened.upstream !== upstream || opened.caller !== contextOf(call.caller))
       throw refused('is not one that this gateway gave you');
     if (opened.digest !== digestOf(call)) throw refused('belongs to another request');
     const parked = this.#parked.get(opened.key);

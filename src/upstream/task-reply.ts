@@ -1,6 +1,6 @@
 /** The results of a modern upstream that tell of a task: sealed ids, and nothing that the caller did not declare. */
 import type { UpstreamMessage } from '../protocol/answer.ts';
-import type { Call } from '../protocol/call.ts';
+import { type Call, contextOf } from '../protocol/call.ts';
 import { find, jsonOf, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import type { Edit } from '../protocol/splice.ts';
@@ -33,8 +33,8 @@ function idFor(taskId: string, call: Call, upstream: string, ids: TaskIds): Buff
   const { request, caller } = call;
   const member = tellsOfTask(request.method) ? paramOf(request, 'taskId') : undefined;
   const asked = textOf(request.bytes, member);
-  const opened = asked === undefined ? undefined : ids.open(asked, caller.name);
+  const opened = asked === undefined ? undefined : ids.open(asked, contextOf(caller));
   return member !== undefined && opened?.taskId === taskId
     ? request.bytes.subarray(member.start, member.end)
-    : Buffer.from(JSON.stringify(ids.seal({ upstream, taskId }, caller.name)));
+    : Buffer.from(JSON.stringify(ids.seal({ upstream, taskId }, contextOf(caller))));
 }

@@ -15,6 +15,7 @@ import { initialize, type NegotiateOptions, negotiate, PostRefused, ProbeEndedCh
 import type { ParkedCalls } from './questions.ts';
 import type { TaskIds } from './task-ids.ts';
 import type { TaskNotice } from './task-notice.ts';
+import { upstreamKey } from './upstream-key.ts';
 
 /** An upstream that answers. */
 export interface Live {
@@ -50,6 +51,8 @@ export interface UpstreamEvents {
 
 export interface UpstreamOptions {
   readonly name: string;
+  /** The authorization context whose instance it is; undefined where all share it. */
+  readonly context?: string;
   /** In the order in which they are tried: a further one only where the server refused to be spoken to by the one before. */
   readonly transports: readonly [Transport, ...Transport[]];
   readonly identity: Identity;
@@ -75,6 +78,9 @@ const retireMs = 30_000;
 
 export class Upstream {
   readonly name: string;
+  readonly context: string | undefined;
+  /** What tells it from all other upstreams, those of other contexts included. */
+  readonly key: string;
   readonly resources: KeyWatch;
   readonly tasks: KeyWatch;
   readonly #options: UpstreamOptions;
@@ -93,6 +99,8 @@ export class Upstream {
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
+    this.context = options.context;
+    this.key = upstreamKey(options.name, options.context);
     [this.#transport] = options.transports;
     this.#options = options;
     this.#backoff = exponentialBackoff(options.random);

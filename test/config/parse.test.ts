@@ -30,6 +30,7 @@ describe('an empty config', () => {
         holdBytes: 256 * 1024,
         resultBytesMax: 64 * 1024 ** 2,
         callsInFlightMax: 10_000,
+        instancesMax: 50,
         listenStreamsMax: 20_000,
         pagesMax: 100,
         listItemsMax: 10_000,
@@ -82,8 +83,8 @@ cache: { defaultTtl: 0s, max: 1GiB }
 probe: { interval: 1h }
 drainTimeout: 3s
 limits:
-  { body: 1B, holdBytes: 2KiB, result: 3MiB, callsInFlight: 4, listenStreams: 5, pages: 6, listItems: 7, nesting: 8,
-    sseBuffer: 9GiB }
+  { body: 1B, holdBytes: 2KiB, result: 3MiB, callsInFlight: 4, instances: 11, listenStreams: 5, pages: 6, listItems: 7,
+    nesting: 8, sseBuffer: 9GiB }
 log: { level: trace, calls: all }
 servers:
   web:
@@ -123,6 +124,7 @@ servers:
       holdBytes: 2048,
       resultBytesMax: 3 * 1024 ** 2,
       callsInFlightMax: 4,
+      instancesMax: 11,
       listenStreamsMax: 5,
       pagesMax: 6,
       listItemsMax: 7,
@@ -332,7 +334,6 @@ describe('what is filled in', () => {
 describe('a key whose behaviour is still to come', () => {
   test.each([
     ['probe: { interval: 5s }', 'probe.interval: has no effect yet'],
-    ['servers: { x: { command: a, isolation: caller } }', 'servers.x.isolation: has no effect yet'],
     ['servers: { x: { command: a, idleTimeout: 5m } }', 'servers.x.idleTimeout: has no effect yet'],
   ])('%s is told', (text, warning) => {
     const { warnings } = parse(text);

@@ -62,7 +62,14 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     bufferBytesMax: options.bufferBytesMax ?? 1024 * 1024,
   };
   const seal = createSeal(Buffer.alloc(32), 'session', randomBytes);
-  const sessions = new Sessions({ seal, now: Date.now, random, liveMax: 10, metrics });
+  const sessions = new Sessions({
+    seal,
+    now: Date.now,
+    random,
+    liveMax: 10,
+    metrics,
+    ended: () => undefined,
+  });
   const changes = new Changes();
   const downstream = await startDownstream({
     address: { host: '127.0.0.1', port: options.port ?? 0 },

@@ -24,6 +24,7 @@ function sessionsAt() {
     random: () => String(count++),
     liveMax: 10,
     metrics,
+    ended: () => undefined,
   });
   const durations = async () => {
     const { value } = parseExposition((await metrics.exposition()).text);

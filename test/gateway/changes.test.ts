@@ -11,7 +11,7 @@ afterEach(() => {
 function listened() {
   const changes = new Changes();
   const heard: ChangedKind[] = [];
-  const end = changes.subscribe((kind) => heard.push(kind));
+  const end = changes.subscribe('a', (kind) => heard.push(kind));
   return { changes, heard, end };
 }
 

@@ -33,6 +33,7 @@ async function everything(): Promise<Exposition> {
   metrics.upstreamUp('u', 'modern', 'stdio', true);
   metrics.upstreamError('u', 'lost');
   metrics.upstreamTools('u', 1);
+  metrics.upstreamInstances('u', 1);
   metrics.cacheRequest('tools/list', 'public', 'hit');
   metrics.headerMismatch('mcp-name');
   metrics.childRestarted('u', 'exit');

@@ -1,0 +1,130 @@
+/** One server with an upstream for each authorization context: started when it is needed, bounded in number, ended when idle. */
+import { own, RpcError } from '../protocol/errors.ts';
+import type { Upstream } from './upstream.ts';
+
+export interface InstancesOptions {
+  readonly name: string;
+  readonly max: number;
+  /** Undefined where an idle one is kept. */
+  readonly idleMs: number | undefined;
+  /** One that is not started yet. */
+  open(context: string): Upstream;
+  /** There is one more, or one less. */
+  changed(count: number): void;
+  /** One was ended for good. */
+  ended(upstream: Upstream): void;
+  /** Somebody could not have one. */
+  refused(): void;
+  readonly now: () => number;
+}
+
+interface Slot {
+  readonly upstream: Upstream;
+  usedMs: number;
+}
+
+const checkMaxMs = 30_000;
+
+export class Instances {
+  readonly name: string;
+  /** Stands for one that is not there: never started. */
+  readonly absent: Upstream;
+  readonly #options: InstancesOptions;
+  readonly #slots = new Map<string, Slot>();
+  readonly #endings = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: InstancesOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.absent = options.open('');
+  }
+
+  /** All that there are. */
+  all(): readonly Upstream[] {
+    return [...this.#slots.values()].map(({ upstream }) => upstream);
+  }
+
+  /** The context's own, or what stands for it. */
+  of(context: string): Upstream {
+    return this.#slots.get(context)?.upstream ?? this.absent;
+  }
+
+  /** The context needs its own: it is started where there was none and there is room. */
+  need(context: string): void {
+    const { max, now, open, changed, refused } = this.#options;
+    const known = this.#slots.get(context);
+    if (known !== undefined) {
+      known.usedMs = now();
+      return;
+    }
+    if (this.#stopped) return;
+    if (this.#slots.size >= max) {
+      refused();
+      return;
+    }
+    const upstream = open(context);
+    this.#slots.set(context, { upstream, usedMs: now() });
+    changed(this.#slots.size);
+    upstream.start();
+    this.#watch();
+  }
+
+  /** Why the context has none, if there is no room for it. */
+  refusal(context: string): RpcError | undefined {
+    const { max, name } = this.#options;
+    if (this.#slots.has(context) || this.#slots.size < max) return undefined;
+    return new RpcError(
+      own.overLimit,
+      `server \`${name}\` runs for ${max} callers already (limits.instances), and each has one of its own; try again later`,
+    );
+  }
+
+  /** The context is over, and its own with it. */
+  end(context: string): void {
+    const slot = this.#slots.get(context);
+    if (slot === undefined) return;
+    this.#slots.delete(context);
+    this.#options.changed(this.#slots.size);
+    const ending = slot.upstream.stop().finally(() => this.#endings.delete(ending));
+    this.#endings.add(ending);
+    this.#options.ended(slot.upstream);
+    if (this.#slots.size === 0) this.#unwatch();
+  }
+
+  /** Ends all for good; none is started any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const context of [...this.#slots.keys()]) this.end(context);
+    await Promise.all(this.#endings);
+  }
+
+  #watch(): void {
+    const { idleMs } = this.#options;
+    if (idleMs === undefined) return;
+    this.#timer ??= setInterval(
+      () => this.#reap(idleMs),
+      Math.min(checkMaxMs, Math.ceil(idleMs / 4)),
+    ).unref();
+  }
+
+  #unwatch(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #reap(idleMs: number): void {
+    const nowMs = this.#options.now();
+    for (const [context, slot] of this.#slots) {
+      if (isInUse(slot.upstream)) slot.usedMs = nowMs;
+      else if (nowMs - slot.usedMs >= idleMs) this.end(context);
+    }
+  }
+}
+
+const isInUse = ({ state, live, resources, tasks }: Upstream): boolean =>
+  state.kind === 'starting' ||
+  (live?.connection.callsInFlight ?? 0) > 0 ||
+  resources.isWatched ||
+  tasks.isWatched;
