@@ -32,6 +32,7 @@ export class AnswerStream {
   #topKey = '';
   #id: string | undefined;
   #idSeen = false;
+  #resultSeen = false;
   #resultType = false;
   #resultEmpty = true;
   #done = false;
@@ -78,7 +79,7 @@ export class AnswerStream {
     else if (c === 0x22) return this.#endString(i);
     else if (this.#key === undefined && this.#id === undefined) return this.#jump(i);
     if (this.#key !== undefined && this.#key.length < keyBytesMax) this.#key.push(c);
-    if (this.#id !== undefined) this.#id += String.fromCharCode(c);
+    if (this.#id !== undefined) this.#idByte(c);
     return i + 1;
   }
 
@@ -99,7 +100,7 @@ export class AnswerStream {
   #endString(i: number): number {
     this.#inString = false;
     if (this.#key !== undefined) {
-      const key = Buffer.from(this.#key).toString('latin1');
+      const key = keyOf(this.#key);
       this.#key = undefined;
       if (this.#keyAt === 1) this.#topKey = key;
       else if (key === 'resultType') this.#resultType = true;
@@ -110,7 +111,11 @@ export class AnswerStream {
 
   #byte(i: number): number {
     const c = this.#chunk[i] ?? 0;
-    if (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) return i + 1;
+    if (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) {
+      // One after the id ends it: what follows must not join its digits.
+      if (this.#id !== undefined && this.#id !== '' && !this.#id.endsWith(' ')) this.#id += ' ';
+      return i + 1;
+    }
     if (this.#done) throw new AnswerFault('more than one JSON value');
     if (this.#depth === 0 && c !== 0x7b) throw new AnswerFault('no JSON object');
     switch (c) {
@@ -127,11 +132,11 @@ export class AnswerStream {
         this.#keyNext = this.#watched();
         return i + 1;
       case 0x3a:
-        if (this.#depth === 1 && this.#topKey === 'id' && !this.#idSeen) this.#startId(i + 1);
+        if (this.#depth === 1) this.#startValue(i + 1);
         this.#keyNext = false;
         return i + 1;
       default:
-        if (this.#id !== undefined) this.#id += String.fromCharCode(c);
+        if (this.#id !== undefined) this.#idByte(c);
         return i + 1;
     }
   }
@@ -154,6 +159,8 @@ export class AnswerStream {
 
   #open(i: number, c: number): number {
     if (this.#id !== undefined) throw new AnswerFault('its id is no id');
+    if (c === 0x5b && this.#depth === 1 && this.#topKey === 'result')
+      throw new AnswerFault('its result is no object');
     this.#depth++;
     this.#keyNext = c === 0x7b && this.#watched();
     return i + 1;
@@ -172,18 +179,46 @@ export class AnswerStream {
     return i + 1;
   }
 
+  /** Clients take the last of two members, so neither may hide another. */
+  #startValue(at: number): void {
+    if (this.#topKey === 'id') {
+      if (this.#idSeen) throw new AnswerFault('its id stands twice');
+      this.#startId(at);
+    } else if (this.#topKey === 'result') {
+      if (this.#resultSeen) throw new AnswerFault('its result stands twice');
+      this.#resultSeen = true;
+    }
+  }
+
   #startId(at: number): void {
     this.#emit(at);
     this.#id = '';
     this.#idSeen = true;
   }
 
+  /** The gateway's ids are short, and no other is waited for. */
+  #idByte(c: number): void {
+    this.#id += String.fromCharCode(c);
+    if ((this.#id ?? '').length > keyBytesMax) throw new AnswerFault('another id');
+  }
+
   /** The id's own bytes were held back since `#startId`; the caller's stand in their place. */
   #endId(i: number): void {
     if (this.#id === undefined) return;
-    if (this.#id !== this.#edits.id) throw new AnswerFault('another id');
+    if (this.#id.trimEnd() !== this.#edits.id) throw new AnswerFault('another id');
     this.#id = undefined;
     this.#out.push(this.#edits.callerId);
     this.#from = i;
+  }
+}
+
+/** A key may be spelled with escapes, which every parser reads. */
+function keyOf(bytes: readonly number[]): string {
+  const text = Buffer.from(bytes).toString('latin1');
+  if (!text.includes('\\')) return text;
+  try {
+    return JSON.parse(`"${text}"`) as string;
+  } catch {
+    return text;
   }
 }

@@ -10,6 +10,7 @@ import {
   readObject,
   type ScanOptions,
   skipSpace,
+  skipValue,
   textOf,
 } from './json.ts';
 import type { Limit } from './limits.ts';
@@ -101,6 +102,15 @@ function judge(bytes: Buffer, members: Members): UpstreamMessage {
   return noise('neither a result nor an error');
 }
 
+/** A result that ends a call: every other message is opened here or by who takes it. */
+function isPassedOn(bytes: Buffer, members: Members): boolean {
+  const result = find(members, 'result');
+  if (!isObject(bytes, result) || find(members, 'method') !== undefined) return false;
+  if (isObject(bytes, find(members, 'error'))) return false;
+  const type = find(result.members, 'resultType');
+  return type === undefined || bytes.toString('latin1', type.start, type.end) === '"complete"';
+}
+
 /** Scans one whole message of an upstream; never throws. */
 export function scanUpstream(bytes: Buffer, options: ScanOptions): UpstreamMessage {
   const start = skipSpace(bytes, 0);
@@ -109,6 +119,9 @@ export function scanUpstream(bytes: Buffer, options: ScanOptions): UpstreamMessa
   try {
     const read = readObject(bytes, start, answerShape, options);
     if (skipSpace(bytes, read.end) !== bytes.length) return noise('more than one JSON value');
+    // Results are passed on as they came; what the gateway reads itself has to be JSON to the last byte.
+    if (!options.strict && !isPassedOn(bytes, read.members))
+      skipValue(bytes, start, { strict: true, depthMax: options.depthMax });
     return judge(bytes, read.members);
   } catch (error) {
     if (error instanceof JsonFault) return noise(error.message, error.limit);

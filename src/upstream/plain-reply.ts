@@ -9,6 +9,7 @@ const thenResult = Buffer.from(',"result":{');
 const resultFirst = Buffer.from('{"result":{');
 const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
 const complete = Buffer.from('"resultType":"complete"');
+const idKey = Buffer.from('"id"');
 const typeKey = Buffer.from('"resultType"');
 const asciiEscape = Buffer.from('\\u00');
 const toolError = Buffer.from('"isError":true');
@@ -60,6 +61,8 @@ function idFirst(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined
   const end = endOfId(bytes, envelope.length, id);
   const { length } = bytes;
   if (end < 0 || !standsAt(bytes, end, thenResult)) return undefined;
+  // A second id would be the one that clients read.
+  if (bytes.indexOf(idKey, end) >= 0) return undefined;
   if (bytes[length - 1] !== brace || bytes[length - 2] !== brace) return undefined;
   const at = end + thenResult.length;
   const type = typeAt(bytes, at, length - 2);
@@ -75,6 +78,7 @@ function idLast(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined 
   const idAt = bytes.length - 1 - id.length;
   if (bytes[bytes.length - 1] !== brace || endOfId(bytes, idAt, id) < 0) return undefined;
   if (!standsAt(bytes, idAt - thenEnvelope.length, thenEnvelope)) return undefined;
+  if (bytes.indexOf(idKey) < idAt - idKey.length - 1) return undefined;
   const type = typeAt(bytes, resultFirst.length, idAt - thenEnvelope.length);
   if (type === undefined) return undefined;
   const tail = bytes.subarray(bytes.length - 1);

@@ -53,6 +53,11 @@ describe('an answer that streams through', () => {
       ' { "id" :"abc", "result" : { "n" : 1.0 , "b": 12345678901234567890 ,"resultType":"complete"} } ',
     ],
     [
+      'keys spelled with escapes',
+      '{"\\u0069\\u0064":1000000001,"res\\u0075lt":{"result\\u0054ype":"complete"}}',
+      '{"\\u0069\\u0064":"abc","res\\u0075lt":{"result\\u0054ype":"complete"}}',
+    ],
+    [
       'escapes in strings',
       '{"result":{"t":"a\\\\\\"}{\\u0022"},"id":1000000001}',
       '{"result":{"t":"a\\\\\\"}{\\u0022","resultType":"complete"},"id":"abc"}',
@@ -69,6 +74,12 @@ describe('an answer that streams through', () => {
     ['an array', '[{"id":1000000001,"result":{}}]'],
     ['two values', '{"id":1000000001,"result":{}}{}'],
     ['an object as id', '{"id":{},"result":{}}'],
+    ['an id in two parts', '{"id":1000 000001,"result":{}}'],
+    ['an id that goes on and on', `{"id":"${'x'.repeat(1000)}`],
+    ['two ids', '{"id":1000000001,"result":{},"id":1000000001}'],
+    ['two ids, one spelled with escapes', '{"id":1000000001,"result":{},"\\u0069d":7}'],
+    ['two results', '{"id":1000000001,"result":{},"result":{"a":1}}'],
+    ['a result that is a list', '{"id":1000000001,"result":[]}'],
   ])('is refused with %s', (_, text) => {
     expect(() => through(text)).toThrow(AnswerFault);
   });

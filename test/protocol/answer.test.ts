@@ -45,6 +45,36 @@ describe('a message of an upstream', () => {
     expect(reason(scan(text))).toContain(why);
   });
 
+  const long = 'a text that is longer than what is looked at byte by byte';
+  test.each([
+    [
+      'an error whose data hold a raw tab',
+      `{"id":1,"error":{"code":-1,"message":"no","data":"${long}\t${long}"}}`,
+    ],
+    [
+      'an error whose message holds no escape of JSON',
+      `{"id":1,"error":{"code":-1,"message":"${long}\\q${long}"}}`,
+    ],
+    ['an error whose code is a text with a raw tab', '{"id":1,"error":{"code":"a\tb","message":"no"}}'],
+    ['a notification whose method is none', `{"method":"${long}\\q${long}"}`],
+    [
+      'a notification whose params hold a raw tab',
+      `{"method":"notifications/x","params":{"a":"${long}\t${long}"}}`,
+    ],
+    [
+      'a question with a raw line feed',
+      `{"id":1,"method":"elicitation/create","params":{"message":"${long}\n${long}"}}`,
+    ],
+    [
+      'a result that asks, with a raw tab',
+      `{"id":1,"result":{"resultType":"input_required","x":"${long}\t${long}"}}`,
+    ],
+    ['a resultType that is none', `{"id":1,"result":{"resultType":"${long}\\q${long}"}}`],
+  ])('that the gateway reads itself is noise where JSON.parse would refuse it: %s', (_, text) => {
+    expect(() => JSON.parse(text)).toThrow();
+    expect(reason(scan(text))).toContain('not JSON');
+  });
+
   test('that is not UTF-8 is noise', () => {
     expect(reason(scan(Buffer.from('{"id":1,"result":{"a":"\xff"}}', 'latin1')))).toBe('not UTF-8');
   });

@@ -234,3 +234,14 @@ test('the short way and the scan make the same reply of the same answer, where t
   );
   expect(short).toBeGreaterThan(50);
 });
+
+test.each([
+  '{"jsonrpc":"2.0","id":1000000001,"result":{"a":1},"id":7,"more":{}}',
+  '{"jsonrpc":"2.0","id":1000000001,"result":{"resultType":"complete"},"id":null,"more":{}}',
+  '{"result":{"a":1},"id":7,"x":{},"jsonrpc":"2.0","id":1000000001}',
+  '{"jsonrpc":"2.0","id":1000000001,"result":{"a":1},"\\u0069d":7,"more":{}}',
+])('an answer with two ids, of which a client reads the last, takes no short way: %s', (text) => {
+  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('1'), id: 1_000_000_001 };
+  expect(plainReply(Buffer.from(text), context)).toBeUndefined();
+  expect(() => reply(text)).toThrow('stands twice');
+});

@@ -1,0 +1,23 @@
+/** All that is fuzzed. A new target is a file beside this one and a line here. */
+import { answerMessages, longAnswers } from './answer-target.ts';
+import { configs } from './config-target.ts';
+import { headerValues, paramHeaders } from './header-target.ts';
+import { inboundMessages, scanner } from './json-target.ts';
+import { outgoing, splicer } from './splice-target.ts';
+import { events, lines, utf8Pieces } from './stream-target.ts';
+import type { Target } from './target.ts';
+
+export const targets: readonly Target[] = [
+  scanner,
+  inboundMessages,
+  answerMessages,
+  longAnswers,
+  splicer,
+  outgoing,
+  lines,
+  events,
+  utf8Pieces,
+  headerValues,
+  paramHeaders,
+  configs,
+];
