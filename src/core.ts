@@ -12,6 +12,7 @@ import { dispatch } from './gateway/dispatch.ts';
 import { admitted, type Handler, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
 import { measured } from './gateway/measured.ts';
+import { type Notices, notices } from './gateway/notices.ts';
 import { TaskUpdates } from './gateway/task-updates.ts';
 import { Updates } from './gateway/updates.ts';
 import type { Log } from './observe/log.ts';
@@ -50,6 +51,8 @@ export interface Core {
   readonly admission: Admission;
   readonly bulkheads: Bulkheads;
   readonly handler: Handler;
+  /** Takes what clients tell without waiting for an answer. */
+  readonly notices: Notices;
 }
 
 const nowMs = (): number => performance.now();
@@ -130,6 +133,7 @@ export function buildCore(context: CoreContext): Core {
     admission,
     bulkheads,
     handler,
+    notices: notices({ catalogs, taskIds, metrics, log }),
   };
 }
 

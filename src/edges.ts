@@ -43,8 +43,13 @@ const buildSessions = ({ limits }: Config, { catalogs }: Core, { secret, metrics
     },
   });
 
-const messages = ({ limits }: Config, { handler }: Core, { metrics, log }: EdgeParts): MessagesContext => ({
+const messages = (
+  { limits }: Config,
+  { handler, notices }: Core,
+  { metrics, log }: EdgeParts,
+): MessagesContext => ({
   handler,
+  notices,
   metrics,
   log,
   scan: { strict: true, depthMax: limits.nestingMax },

@@ -55,7 +55,12 @@ export class ChannelSession {
         return;
       case 'notification':
         this.#listen();
-        takeNotification(inbound.method, body, this.#begun?.live);
+        takeNotification(
+          inbound,
+          this.#begun?.session.caller ?? this.#options.caller,
+          this.#begun?.live,
+          this.#options,
+        );
         return;
       case 'response':
         takeResponse(body, this.#begun?.live);

@@ -83,7 +83,7 @@ export class LegacyEdge {
         answerRequest(inbound.request, speaker, this.#answer(res, session), this.#options);
         return;
       case 'notification':
-        takeNotification(inbound.method, body, speaker.alive());
+        takeNotification(inbound, session.caller, speaker.alive(), this.#options);
         empty(res, 202);
         return;
       case 'response':

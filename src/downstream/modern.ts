@@ -1,6 +1,7 @@
 /** The edge towards clients of 2026-07-28: from an HTTP request with its body to a call, and back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Handler } from '../gateway/layers.ts';
+import type { Notices } from '../gateway/notices.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { Call, type Caller } from '../protocol/call.ts';
@@ -13,6 +14,7 @@ import type { Silence } from './silence.ts';
 
 export interface ModernOptions {
   readonly handler: Handler;
+  readonly notices: Notices;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly supported: readonly string[];
@@ -67,6 +69,7 @@ export function receive(
       responder.error(undefined, refused(code.invalidRequest, 'Invalid request: clients send no responses'));
       return;
     case 'notification':
+      options.notices(inbound, caller);
       responder.empty(202);
       return;
     case 'request': {

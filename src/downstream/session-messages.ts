@@ -1,11 +1,12 @@
 /** What the messages of a legacy client mean in its session, whatever transport they came on. */
 import type { Handler } from '../gateway/layers.ts';
+import type { Notices } from '../gateway/notices.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Call, Reply, ReplyRest } from '../protocol/call.ts';
+import type { Call, Caller, Reply, ReplyRest } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type ScanOptions, textOf } from '../protocol/json.ts';
-import { idOf, paramOf, type RequestMessage } from '../protocol/message.ts';
+import { idOf, type NotificationMessage, paramOf, type RequestMessage } from '../protocol/message.ts';
 import { augment } from './augment.ts';
 import type { Asker } from './input.ts';
 import { runLegacyCall } from './legacy-call.ts';
@@ -15,6 +16,7 @@ import { subscribe } from './subscription.ts';
 
 export interface MessagesContext {
   readonly handler: Handler;
+  readonly notices: Notices;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly scan: ScanOptions;
@@ -125,10 +127,19 @@ function busy({ metrics }: MessagesContext): RpcError {
   return new RpcError(own.overLimit, 'Too many sessions are busy; try again later');
 }
 
-/** Takes a notification: only the cancellation of a call means something. */
-export function takeNotification(method: string, body: Buffer, live: LiveSession | undefined): void {
-  if (method !== 'notifications/cancelled') return;
-  const message = JSON.parse(body.toString('utf8')) as { params?: { requestId?: unknown } };
+/** Takes a notification: the cancellation of a call means something here, what nobody knows goes on. */
+export function takeNotification(
+  notification: NotificationMessage,
+  caller: Caller,
+  live: LiveSession | undefined,
+  { notices }: MessagesContext,
+): void {
+  const { method, bytes } = notification;
+  if (method !== 'notifications/cancelled') {
+    notices(notification, caller);
+    return;
+  }
+  const message = JSON.parse(bytes.toString('utf8')) as { params?: { requestId?: unknown } };
   const id = message.params?.requestId;
   if (id !== undefined) live?.cancel(JSON.stringify(id), 'The client cancelled the call');
 }

@@ -5,7 +5,7 @@ import type { Call, Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { find, type Member, textOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
-import { methodOf } from '../protocol/methods.ts';
+import { isVendorMethod, methodOf } from '../protocol/methods.ts';
 import type { TaskIds } from '../upstream/task-ids.ts';
 import { type DiscoverOptions, discoverReply } from './discover.ts';
 import { attempt, type ForwardOptions, forward } from './forward.ts';
@@ -13,6 +13,7 @@ import type { Handler } from './layers.ts';
 import type { Listeners } from './listen.ts';
 import { type ListingOptions, listReply } from './listing.ts';
 import { taskOf } from './task.ts';
+import { toldBy } from './told.ts';
 import { waited } from './waited.ts';
 
 export interface DispatchOptions extends ForwardOptions {
@@ -39,10 +40,7 @@ export function dispatch(options: DispatchOptions): Handler {
 
 function route(call: Call, options: DispatchOptions): Promise<Reply> {
   const method = methodOf(call.request.method);
-  if (method === undefined)
-    throw new RpcError(code.methodNotFound, `Method not found: ${shown(call.request.method)}`, {
-      status: 404,
-    });
+  if (method === undefined) return vendor(call, options);
   switch (method.route) {
     case 'discover':
       return discoverReply(call, options.discover);
@@ -64,6 +62,17 @@ function route(call: Call, options: DispatchOptions): Promise<Reply> {
     default:
       throw method.route satisfies never;
   }
+}
+
+/** What only a server can know, for the one that is meant. */
+async function vendor(call: Call, options: DispatchOptions): Promise<Reply> {
+  const { method } = call.request;
+  const told = isVendorMethod(method)
+    ? await waited(call, options.nowMs, toldBy(call.request, call.caller, options))
+    : undefined;
+  if (told === undefined)
+    throw new RpcError(code.methodNotFound, `Method not found: ${shown(method)}`, { status: 404 });
+  return forward(call, told.found, told.member, options);
 }
 
 /** A name that is known goes on at once; only one that is not may have to wait for servers that are starting. */

@@ -235,7 +235,7 @@ export class Listeners {
 
   /** Undefined where it is no task of this caller's, or its upstream tells nothing of tasks. */
   async #watchTask(id: string, call: Call): Promise<WatchedTask | undefined> {
-    const found = openTask(id, call, this.#options);
+    const found = openTask(id, call.caller, this.#options);
     const upstream = found?.member.upstream;
     if (found === undefined || upstream?.live === undefined || !canWatchTasks(upstream.live.profile))
       return undefined;

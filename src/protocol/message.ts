@@ -70,9 +70,17 @@ export interface RequestMessage {
   readonly meta: Members | undefined;
 }
 
+/** What a client tells without waiting for an answer, checked in the same way. */
+export interface NotificationMessage {
+  readonly bytes: Buffer;
+  readonly method: string;
+  readonly params: Member | undefined;
+  readonly meta: Members | undefined;
+}
+
 export type InboundMessage =
   | { readonly kind: 'request'; readonly request: RequestMessage }
-  | { readonly kind: 'notification'; readonly method: string; readonly meta: Members | undefined }
+  | ({ readonly kind: 'notification' } & NotificationMessage)
   | { readonly kind: 'response' }
   | { readonly kind: 'batch' }
   | { readonly kind: 'invalid'; readonly id: Buffer | undefined; readonly error: RpcError };
@@ -142,7 +150,7 @@ function judge(bytes: Buffer, members: Members): InboundMessage {
   if (params !== undefined && !isObject(bytes, params) && !isNull)
     return refused(code.invalidRequest, 'Invalid request: "params" must be an object', known);
   const meta = find(params?.members, '_meta')?.members;
-  if (id === undefined) return { kind: 'notification', method: name, meta };
+  if (id === undefined) return { kind: 'notification', bytes, method: name, params, meta };
   if (known === undefined)
     return refused(code.invalidRequest, 'Invalid request: "id" must be a string or an integer, not null');
   return { kind: 'request', request: { bytes, method: name, id, params, meta } };

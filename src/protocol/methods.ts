@@ -41,3 +41,41 @@ export const lists: Readonly<
 };
 
 export const listKinds: readonly ListKind[] = ['tools', 'prompts', 'resources', 'templates'];
+
+/** Requests that no client makes of a server of 2026-07-28, though some revision has them: nobody is asked what they mean. */
+const foreign: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'roots/list',
+  'sampling/createMessage',
+  'elicitation/create',
+  'tasks/list',
+  'tasks/result',
+]);
+
+/** Whether a request is of no revision and no extension that the gateway knows, so that only a server can tell what it means. */
+export const isVendorMethod = (name: string): boolean =>
+  methodOf(name) === undefined && !foreign.has(name) && !name.startsWith('notifications/');
+
+const notifications: ReadonlySet<string> = new Set([
+  'notifications/cancelled',
+  'notifications/elicitation/complete',
+  'notifications/initialized',
+  'notifications/message',
+  'notifications/progress',
+  'notifications/prompts/list_changed',
+  'notifications/resources/list_changed',
+  'notifications/resources/updated',
+  'notifications/roots/list_changed',
+  'notifications/subscriptions/acknowledged',
+  'notifications/tasks',
+  'notifications/tasks/status',
+  'notifications/tools/list_changed',
+]);
+
+/** The same of a notification, of either side. */
+export const isVendorNotification = (name: string): boolean =>
+  !notifications.has(name) && methodOf(name) === undefined && !foreign.has(name);

@@ -2,7 +2,7 @@
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
 import { find, type ScanOptions, textOf } from '../protocol/json.ts';
-import { metaKey, paramOf } from '../protocol/message.ts';
+import { metaKey, type NotificationMessage, paramOf } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import { AskExchange, type Asked } from './ask-exchange.ts';
@@ -179,6 +179,13 @@ export class Connection {
   notify(method: string, params?: Readonly<Record<string, unknown>>): Promise<void> {
     const body = { jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) };
     return this.channel.post(Buffer.from(JSON.stringify(body)), this.#ownHeaders(method));
+  }
+
+  /** Hands on what a client tells, under the upstream's own name; resolves when the server has taken it, or can't. */
+  pass(message: NotificationMessage, target: Target): Promise<void> {
+    const body = this.#dialect.notice(message, target);
+    const whole = this.channel.transport === 'stdio' ? onOneLine(body) : body;
+    return this.channel.post(whole, this.#dialect.headers(message.method, target));
   }
 
   /** A message that came on the channel itself, or on the stream of an exchange. */

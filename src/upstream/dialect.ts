@@ -3,10 +3,10 @@ import type { Call } from '../protocol/call.ts';
 import { type Era, modernVersion } from '../protocol/era.ts';
 import { encodeHeader } from '../protocol/headers.ts';
 import type { ScanOptions } from '../protocol/json.ts';
-import { metaKey } from '../protocol/message.ts';
+import { metaKey, type NotificationMessage } from '../protocol/message.ts';
 import { methodOf } from '../protocol/methods.ts';
 import type { Transport } from './channel.ts';
-import { legacyBody, modernBody, type Target } from './outgoing.ts';
+import { legacyBody, modernBody, noticeBody, type Target } from './outgoing.ts';
 import { tasksExtension } from './task-ids.ts';
 
 /** MCP Apps, as a client declares it. */
@@ -23,6 +23,8 @@ export interface Dialect {
   headers(method: string, target: Target): readonly string[];
   /** A request of the gateway's own. */
   own(id: number, method: string, params: Readonly<Record<string, unknown>>): Buffer;
+  /** What a client tells, under the upstream's own name. */
+  notice(message: NotificationMessage, target: Target): Buffer;
   /** What tells the upstream that a request is cancelled, or undefined where closing its stream does. */
   cancel(id: number, transport: Transport): Buffer | undefined;
 }
@@ -61,13 +63,19 @@ export const modernDialect = (identity: Identity): Dialect => ({
         [metaKey.capabilities]: ownCapabilities,
       },
     }),
+  notice: (message, target) => noticeBody(message, target, false),
   cancel: (id, transport) => (transport === 'stdio' ? cancelled(id) : undefined),
 });
 
+/** Whether what the request is about stands in a header: so it does for all that nobody knows, since extensions say it there. */
+const isNamed = (method: string): boolean => {
+  const known = methodOf(method);
+  return known === undefined || known.nameParam !== undefined;
+};
+
 function mirrored(method: string, name: string | undefined): string[] {
   const headers = ['MCP-Protocol-Version', modernVersion, 'Mcp-Method', method];
-  if (name !== undefined && methodOf(method)?.nameParam !== undefined)
-    headers.push('Mcp-Name', encodeHeader(name));
+  if (name !== undefined && isNamed(method)) headers.push('Mcp-Name', encodeHeader(name));
   return headers;
 }
 
@@ -78,5 +86,6 @@ export const legacyDialect = (version: string, options: ScanOptions): Dialect =>
   body: (call, id, target) => legacyBody(call.request, id, target, options),
   headers: () => (version >= '2025-06-18' ? ['MCP-Protocol-Version', version] : []),
   own: (id, method, params) => requestBytes(id, method, params),
+  notice: (message, target) => noticeBody(message, target, true),
   cancel: (id) => cancelled(id),
 });

@@ -2,7 +2,7 @@
 import { numericId, scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { find, jsonOf, type Members, type ScanOptions, textOf } from '../protocol/json.ts';
 import { metaKey } from '../protocol/message.ts';
-import type { ListKind } from '../protocol/methods.ts';
+import { isVendorNotification, type ListKind } from '../protocol/methods.ts';
 import { splice } from '../protocol/splice.ts';
 import type { CallExchange } from './exchange.ts';
 import { type TaskNotice, taskNoticeOf } from './task-notice.ts';
@@ -99,8 +99,19 @@ function sortNotification(
       watchOf(message, message.params, 'requestId', options)?.ended();
       return;
     default:
-      options.dropped(message.method);
+      passVendor(message, exchange, options);
   }
+}
+
+/** What nobody knows goes to the caller on whose stream it came, or of the only call that is open, never by guess. */
+function passVendor(message: Notification, onStream: CallExchange | undefined, options: InboxOptions): void {
+  const exchange = onStream ?? options.onlyExchange();
+  if (exchange?.isWaiting !== true || !isVendorNotification(message.method)) {
+    options.dropped(message.method);
+    return;
+  }
+  exchange.call.notify(message.bytes);
+  options.passed(message.method);
 }
 
 function watchOf(

@@ -1,6 +1,12 @@
 /** From a call to the bytes that an upstream of either era is sent: spliced, never parsed and printed. */
 import { find, type Member, type Members, type ScanOptions } from '../protocol/json.ts';
-import { metaKey, paramOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
+import {
+  metaKey,
+  type NotificationMessage,
+  paramOf,
+  type RequestMessage,
+  scanInbound,
+} from '../protocol/message.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 
 /** What a call is about, in the upstream's own words; `member` is where the body says so. */
@@ -37,10 +43,12 @@ export const modernBody = (request: RequestMessage, id: number, target: Target):
 
 const reserved = 'io.modelcontextprotocol/';
 
+const isReserved = ({ key }: Member): boolean => key.startsWith(reserved);
+
 /** `_meta` without what a legacy revision does not know; the token and the trace context stay. */
 function legacyMeta(request: RequestMessage, meta: Members, id: number): Buffer {
   const kept = meta
-    .filter((member) => !member.key.startsWith(reserved))
+    .filter((member) => !isReserved(member))
     .map((member) =>
       member.key === metaKey.progressToken
         ? `"progressToken":${id}`
@@ -85,6 +93,22 @@ export function legacyBody(call: RequestMessage, id: number, target: Target, opt
       bytes: legacyMeta(request, request.meta, id),
     });
   return splice(request.bytes, edits);
+}
+
+/** The body of a notification: under the upstream's own name, and for a legacy upstream without reserved `_meta`. */
+export function noticeBody(message: NotificationMessage, target: Target, isLegacy: boolean): Buffer {
+  const { bytes, params, meta } = message;
+  const edits: Edit[] = [];
+  if (target.member !== undefined && target.name !== undefined)
+    edits.push(replaced(target.member, Buffer.from(JSON.stringify(target.name))));
+  const metaMember = find(params?.members, '_meta');
+  if (isLegacy && metaMember !== undefined && meta?.some(isReserved) === true) {
+    const kept = meta
+      .filter((member) => !isReserved(member))
+      .map(({ keyStart, end }) => bytes.toString('utf8', keyStart, end));
+    edits.push(replaced(metaMember, Buffer.from(`{${kept.join(',')}}`)));
+  }
+  return splice(bytes, edits);
 }
 
 /** The member of the printed request that stands where `member` stands in the call: in `params`, or in its `ref`. */

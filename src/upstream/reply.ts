@@ -5,6 +5,7 @@ import { type Outcome, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { find, type Member, skipSpace, textOf } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
+import { isVendorMethod } from '../protocol/methods.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
 
 export interface ReplyContext {
@@ -117,5 +118,7 @@ function errorReply(message: UpstreamMessage & { kind: 'error' }, context: Reply
     return { parts: [errorMessage(context.callerId, said)], outcome, status: 200 };
   }
   const edit: Edit = { start: message.id.start, end: message.id.end, bytes: context.callerId };
-  return { parts: cut(message.bytes, [edit]), outcome, status: 200 };
+  // A method that nobody implements (Streamable HTTP, "Sending Messages to the Server").
+  const isUnknown = message.error.code === code.methodNotFound && isVendorMethod(context.method);
+  return { parts: cut(message.bytes, [edit]), outcome, status: isUnknown ? 404 : 200 };
 }

@@ -54,6 +54,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
   const silenceMs = options.silenceMs ?? 15_000;
   const shared = {
     handler,
+    notices: () => undefined,
     metrics,
     log,
     scan,

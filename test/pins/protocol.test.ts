@@ -33,6 +33,7 @@ test("the gateway's own error codes stay as they are, outside the range that JSO
     upstreamBroken: 5020,
     upstreamLost: 5021,
     upstreamDown: 5030,
+    upstreamPaused: 5032,
     stopping: 5031,
     upstreamTimeout: 5040,
   });
@@ -60,6 +61,9 @@ test('Mcp-Name mirrors the member that the specification says, and no other meth
     'tools/call': 'name',
     'prompts/get': 'name',
     'resources/read': 'uri',
+    'tasks/get': 'taskId',
+    'tasks/update': 'taskId',
+    'tasks/cancel': 'taskId',
   });
 });
 

@@ -82,6 +82,7 @@ const shared = {
   'prompts/get': (state, { params }) => getPrompt(state, params),
   'resources/read': (state, { params }) => readResource(state, params),
   'completion/complete': (state, { params }) => complete(state, params),
+  'vendor/echo': (state, { params }) => resultOf(state, { echoed: params }),
 };
 const methods = {
   modern: { ...shared, 'server/discover': discover },

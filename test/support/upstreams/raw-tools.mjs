@@ -62,7 +62,7 @@ async function slow(state, exchange, { ms }) {
   answerText(state, exchange, `Slept ${ms} ms`);
 }
 
-async function progress(state, exchange, { steps = 2, everyMs = 5, result }) {
+async function progress(state, exchange, { steps = 2, everyMs = 5, result, vendor }) {
   const progressToken = exchange.message.params._meta?.progressToken;
   for (let step = 1; step <= steps; step++) {
     if (progressToken !== undefined) {
@@ -71,6 +71,7 @@ async function progress(state, exchange, { steps = 2, everyMs = 5, result }) {
     }
     await sleep(everyMs);
   }
+  if (vendor !== undefined) exchange.notify({ jsonrpc: '2.0', method: vendor, params: { steps } });
   if (result !== undefined) return exchange.reply(result);
   answerText(state, exchange, `Took ${steps} steps`);
 }
