@@ -103,4 +103,16 @@ export const faults: readonly Fault[] = [
     replace:
       'const joined = Buffer.concat(this.#parts, this.#bytes);\n    const line = joined.subarray(0, joined.indexOf(cr) < 0 ? joined.length : joined.indexOf(cr));',
   },
+  {
+    name: 'HTTP: a CR and an LF in two chunks end no line',
+    file: 'upstream/http1-reader.ts',
+    find: 'const end = bytes.indexOf(lineEnd, Math.max(from, held - 1));',
+    replace: 'const end = bytes.indexOf(lineEnd, Math.max(from, held));',
+  },
+  {
+    name: 'HTTP: a length beside chunks passes',
+    file: 'upstream/http1-head.ts',
+    find: 'if (coding !== undefined) {\n    if (length !== undefined)',
+    replace: 'if (coding !== undefined) {\n    if (length === null)',
+  },
 ];

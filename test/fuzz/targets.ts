@@ -2,6 +2,7 @@
 import { answerMessages, longAnswers } from './answer-target.ts';
 import { configs } from './config-target.ts';
 import { headerValues, paramHeaders } from './header-target.ts';
+import { responses } from './http1-target.ts';
 import { inboundMessages, scanner } from './json-target.ts';
 import { outgoing, splicer } from './splice-target.ts';
 import { events, lines, utf8Pieces } from './stream-target.ts';
@@ -17,6 +18,7 @@ export const targets: readonly Target[] = [
   lines,
   events,
   utf8Pieces,
+  responses,
   headerValues,
   paramHeaders,
   configs,
