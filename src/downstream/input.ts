@@ -27,14 +27,15 @@ const undeclared = (what: string): RpcError =>
   new RpcError(own.notAsked, `The server asks for ${what}, which this client did not declare`);
 
 /** The params for this client, or the refusal where it did not declare what is asked. */
-function paramsFor(method: string, params: Json, { version, capabilities }: Asker): Json {
+function paramsFor(method: string, params: Json, asker: Asker): Json {
+  const { version, capabilities } = asker;
   switch (method) {
     case 'elicitation/create': {
       const declared = capabilities['elicitation'];
       const mode = params['mode'] === 'url' ? 'url' : 'form';
       if (version < '2025-06-18' || !isRecord(declared) || declared[mode] === undefined)
         throw undeclared(`elicitation (${mode})`);
-      return elicitationFor(version, params);
+      return elicitationFor(version, params, asker.questionId());
     }
     case 'sampling/createMessage': {
       if (capabilities['sampling'] === undefined) throw undeclared('sampling');

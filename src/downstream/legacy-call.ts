@@ -27,6 +27,8 @@ export interface RoundsContext {
   began(call: Call): void;
 }
 
+type Json = Readonly<Record<string, unknown>>;
+
 const roundsMax = 16;
 const pauseMs = 200;
 
@@ -62,6 +64,13 @@ const toolFailure = (id: Buffer, error: RpcError): Buffer =>
     })}}`,
   );
 
+/** What the client answers; undefined where the server only wants to be asked again, which it is not at once. */
+async function answersTo(requests: Json, round: number, asker: Asker): Promise<Json | undefined> {
+  if (Object.keys(requests).length > 0) return askAll(requests, asker);
+  await pause(pauseMs * (round + 1));
+  return undefined;
+}
+
 async function rounds(first: RequestMessage, context: RoundsContext): Promise<Finished> {
   let request = first;
   for (let round = 0; round < roundsMax; round++) {
@@ -83,9 +92,12 @@ async function rounds(first: RequestMessage, context: RoundsContext): Promise<Fi
           `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${context.version} does not have`,
         );
       case 'asks': {
-        const isAsked = Object.keys(answered.requests).length > 0;
-        if (!isAsked) await pause(pauseMs * (round + 1));
-        const answers = isAsked ? await askAll(answered.requests, context.asker(call)) : undefined;
+        const answers = await answersTo(answered.requests, round, context.asker(call)).catch(
+          (error: unknown) => {
+            reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
+            throw error;
+          },
+        );
         request = withAnswers(first, answers, answered.state, context.scan);
         break;
       }

@@ -45,6 +45,8 @@ export interface Reply {
   readonly outcome: Outcome;
   /** The HTTP status that the specification binds to this answer; 200 for nearly all. */
   readonly status: number;
+  /** Where a server waits for answers to its questions: tells it that none will come, since the caller refused or went away. */
+  readonly leave?: (why: 'refused' | 'cancelled') => void;
 }
 
 /** A time that can begin anew. */

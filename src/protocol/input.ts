@@ -24,9 +24,9 @@ function enumProperty(property: unknown): unknown {
   };
 }
 
-/** `elicitation/create` for a client of this revision; url mode gets an id of its own in 2025-11-25. */
-export function elicitationFor(version: string, params: Json): Json {
-  if (version >= '2025-11-25') return params;
+/** `elicitation/create` for a client of this revision; in 2025-11-25 url mode has an id, which is `elicitationId`. */
+export function elicitationFor(version: string, params: Json, elicitationId: string): Json {
+  if (version >= '2025-11-25') return params['mode'] === 'url' ? { ...params, elicitationId } : params;
   const { mode: _, ...rest } = params;
   const schema = rest['requestedSchema'];
   if (!isRecord(schema) || !isRecord(schema['properties'])) return rest;

@@ -35,6 +35,7 @@ export class CallExchange implements Exchange {
   /** What came while nobody waited. */
   #late: (() => void) | undefined;
   #isOver = false;
+  #isLeft = false;
   #stopResume: (() => void) | undefined;
 
   constructor(id: number, context: ExchangeContext, waiter: Waiter) {
@@ -53,6 +54,15 @@ export class CallExchange implements Exchange {
     return this.#waiter !== undefined;
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether the caller has gone, so that what comes is nobody's. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
   message(bytes: Buffer): void {
     if (!this.#isOver) this.#context.message(bytes, this);
   }
@@ -64,7 +74,11 @@ export class CallExchange implements Exchange {
     }
     const waiter = this.#waiter;
     if (waiter === undefined) {
-      this.#late ??= () => this.reply(head, rest, scanned);
+      if (!this.#isLeft) this.#late ??= () => this.reply(head, rest, scanned);
+      else {
+        rest?.destroy();
+        this.#end(undefined);
+      }
       return;
     }
     if (rest !== undefined && tellsOfTask(waiter.call.request.method)) {
@@ -99,7 +113,8 @@ export class CallExchange implements Exchange {
     }
     const waiter = this.#waiter;
     if (waiter === undefined) {
-      this.#late ??= () => this.fail(error);
+      if (this.#isLeft) this.#end(error);
+      else this.#late ??= () => this.fail(error);
       return;
     }
     if (this.#context.isSessionLost(error)) {
@@ -136,6 +151,14 @@ export class CallExchange implements Exchange {
   /** The server was told that the caller did not declare these capabilities. */
   lack(capabilities: Readonly<Record<string, unknown>>): void {
     this.#lacking = { ...this.#lacking, ...capabilities };
+  }
+
+  /** The caller does not come back to a parked exchange: its reply ends it and is dropped. */
+  leave(): void {
+    this.#isLeft = true;
+    const late = this.#late;
+    this.#late = undefined;
+    late?.();
   }
 
   /** Ends a parked exchange that nobody comes back for. */

@@ -10,6 +10,14 @@ export interface Parkable {
   expire(): void;
 }
 
+/** Where a call is parked. */
+interface Place {
+  /** The `requestState` under which it can be taken up again. */
+  readonly state: string;
+  /** Nobody will; false where somebody has. */
+  leave(): boolean;
+}
+
 export interface ParksOptions {
   readonly upstream: string;
   readonly seal: Seal;
@@ -47,8 +55,8 @@ export class Parks<T extends Parkable> {
     this.#options = options;
   }
 
-  /** The `requestState` under which the call can be taken up again; throws an RpcError where too many wait. */
-  park(call: Call, item: T): string {
+  /** Keeps a call until its state comes back; throws an RpcError where too many wait. */
+  park(call: Call, item: T): Place {
     const { seal, replica, upstream, random, now } = this.#options;
     if (this.#parked.size >= parkedMax)
       throw new RpcError(
@@ -63,7 +71,7 @@ export class Parks<T extends Parkable> {
     }, parkMs);
     timer.unref();
     this.#parked.set(key, { item, timer });
-    return seal.seal({
+    const state = seal.seal({
       replica,
       upstream,
       key,
@@ -71,6 +79,13 @@ export class Parks<T extends Parkable> {
       digest: digestOf(call),
       expires: now() + parkMs,
     } satisfies State);
+    return {
+      state,
+      leave: () => {
+        clearTimeout(timer);
+        return this.#parked.delete(key);
+      },
+    };
   }
 
   /** What a state stands for; throws an RpcError where it is not this caller's, for another request, or used before. */

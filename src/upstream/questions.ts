@@ -44,6 +44,9 @@ const isRecord = (value: unknown): value is Json =>
 
 const key = 'answer';
 
+/** How long a server may take to end a call whose caller refused to answer, before the call is cancelled. */
+const leftMs = 10_000;
+
 /** How a server hears that its question can't be put: a client without sampling does not know the method at all. */
 const codeFor = (needed: Json): number =>
   isRecord(needed['sampling']) && needed['sampling']['tools'] === undefined
@@ -118,6 +121,10 @@ export class Questions {
       this.#error(question, code.methodNotFound, 'The gateway can not tell whose call this is about');
       return;
     }
+    if (exchange.isLeft) {
+      this.#unanswered(question);
+      return;
+    }
     const needed = lacking(question.method, question.params, capabilitiesOf(exchange.call));
     if (needed !== undefined) {
       exchange.lack(needed);
@@ -135,26 +142,51 @@ export class Questions {
 
   #park(question: Question, exchange: CallExchange): void {
     const { call } = exchange;
-    let state: string;
+    const expire = (): void => {
+      this.#unanswered(question);
+      this.#cancel(exchange);
+    };
+    let place: ReturnType<ParkedCalls['park']>;
     try {
-      state = this.#options.parks.park(call, {
-        exchange,
-        question,
-        expire: () => {
-          if (question.method === 'elicitation/create') this.#result(question.id, { action: 'cancel' });
-          else this.#error(question, own.notAsked, 'The caller did not come back with an answer');
-          this.#options.cancel(exchange.id);
-          exchange.abandon();
-        },
-      });
+      place = this.#options.parks.park(call, { exchange, question, expire });
     } catch (error) {
       this.#error(question, own.overLimit, 'Too many calls wait for answers');
       exchange.fail(error as Error);
       return;
     }
-    exchange.park(
-      inputRequired(call, { [key]: { method: question.method, params: modernParams(question) } }, state),
-    );
+    const asked = { [key]: { method: question.method, params: modernParams(question) } };
+    exchange.park({
+      ...inputRequired(call, asked, place.state),
+      leave: (why) => {
+        if (!place.leave()) return;
+        if (why === 'cancelled') expire();
+        else this.#leave(question, exchange);
+      },
+    });
+  }
+
+  /**
+   * The caller refused: the server hears so and may end the call by itself. A cancelled call would count as unanswered for
+   * long, and nobody could be asked anything on a shared channel meanwhile.
+   */
+  #leave(question: Question, exchange: CallExchange): void {
+    exchange.leave();
+    this.#unanswered(question);
+    for (const next of this.#queues.get(exchange) ?? []) this.#unanswered(next);
+    const timer = setTimeout(() => {
+      if (!exchange.isOver) this.#cancel(exchange);
+    }, leftMs);
+    timer.unref();
+  }
+
+  #cancel(exchange: CallExchange): void {
+    this.#options.cancel(exchange.id);
+    exchange.abandon();
+  }
+
+  #unanswered(question: Question): void {
+    if (question.method === 'elicitation/create') this.#result(question.id, { action: 'cancel' });
+    else this.#error(question, own.notAsked, 'The caller does not come back with an answer');
   }
 
   #result(id: string, result: Json): void {

@@ -233,10 +233,11 @@ describe('a legacy client', () => {
     await client.until(
       ({ method, params }) => method === 'notifications/cancelled' && params?.['requestId'] === question.id,
     );
+    await expect.poll(() => cancelled(legacy)).toBe(before + 1);
     call(8, 'legacy__slow', { ms: 15_002 });
     await expect.poll(() => isRunning(legacy, 15_002)).toBe(true);
     cancel(8);
-    await expect.poll(() => cancelled(legacy)).toBe(before + 1);
+    await expect.poll(() => cancelled(legacy)).toBe(before + 2);
     await client.request(9, 'ping');
     expect(client.messages().flatMap((message) => (message as Message).id ?? [])).toEqual([
       'begin',

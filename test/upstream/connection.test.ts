@@ -82,13 +82,15 @@ function callOf({
   more = {},
   token = '',
   indent = 0,
+  retry = {},
 }: {
   more?: object;
+  retry?: object;
   token?: string;
   indent?: number;
 } = {}) {
   const progress = token === '' ? {} : { progressToken: 'as written' };
-  const params = { name: 'up__x', arguments: {}, _meta: { ...meta, ...more, ...progress } };
+  const params = { name: 'up__x', arguments: {}, ...retry, _meta: { ...meta, ...more, ...progress } };
   const body = JSON.stringify(
     { jsonrpc: '2.0', id: 'abc', method: 'tools/call', params },
     null,
@@ -545,5 +547,90 @@ describe('a watched legacy server', () => {
     streams[0]?.message(Buffer.from('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'));
     expect(told).toEqual(['open', 'changed tools']);
     stop();
+  });
+});
+
+describe('a call whose caller does not answer what the server asks', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const asks = (id: number, method = 'elicitation/create') =>
+    Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params: { message: 'who?' } }));
+
+  /** One that was asked, and its reply with the question. */
+  async function asked(method?: string) {
+    const opened = connect('legacy');
+    const { call, target, notified } = callOf({
+      more: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} }, sampling: {} } },
+    });
+    const reply = opened.connection.send(call, target);
+    opened.connection.receive(asks(7, method), undefined);
+    return { ...opened, notified, reply: await reply };
+  }
+
+  test('is left to end by itself: the server hears so, and its answer is dropped', async () => {
+    const { connection, posted, cancelled, last, reply } = await asked();
+    reply.leave?.('refused');
+    expect(posted.map(({ body }) => JSON.parse(body))).toEqual([
+      { jsonrpc: '2.0', id: 7, result: { action: 'cancel' } },
+    ]);
+    expect(connection.callsInFlight).toBe(1);
+    connection.receive(asks(8), undefined);
+    expect(JSON.parse(posted.at(-1)?.body ?? '')).toEqual({
+      jsonrpc: '2.0',
+      id: 8,
+      result: { action: 'cancel' },
+    });
+    last().exchange.reply(answerTo(last()));
+    expect(connection.callsInFlight).toBe(0);
+    await vi.advanceTimersByTimeAsync(700_000);
+    expect(cancelled).toEqual([]);
+  });
+
+  test('can not be sampled for: the server hears an error', async () => {
+    const { posted, reply } = await asked('sampling/createMessage');
+    reply.leave?.('refused');
+    expect(JSON.parse(posted[0]?.body ?? '')).toMatchObject({ id: 7, error: { code: 4030 } });
+  });
+
+  test('is cancelled where the server does not end it within 10 s', async () => {
+    const { connection, cancelled, last, reply } = await asked();
+    reply.leave?.('refused');
+    await vi.advanceTimersByTimeAsync(9_999);
+    expect(cancelled).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(cancelled).toEqual([last().id]);
+    expect(connection.callsInFlight).toBe(0);
+  });
+
+  test('is cancelled at once where the caller has cancelled it', async () => {
+    const { connection, posted, cancelled, last, reply } = await asked();
+    reply.leave?.('cancelled');
+    reply.leave?.('cancelled');
+    expect(cancelled).toEqual([last().id]);
+    expect(connection.callsInFlight).toBe(0);
+    expect(posted.map(({ body }) => JSON.parse(body))).toMatchObject([
+      { id: 7, result: { action: 'cancel' } },
+      { method: 'notifications/cancelled' },
+    ]);
+  });
+
+  test('that has come back all the same is not left', async () => {
+    const { connection, posted, cancelled, reply } = await asked();
+    const { requestState } = (JSON.parse(textOf(reply)) as { result: { requestState: string } }).result;
+    const { call, target } = callOf({
+      more: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} }, sampling: {} } },
+      retry: { requestState, inputResponses: { answer: { action: 'accept', content: {} } } },
+    });
+    quiet(connection.send(call, target));
+    reply.leave?.('cancelled');
+    expect(cancelled).toEqual([]);
+    expect(posted.map(({ body }) => JSON.parse(body))).toEqual([
+      { jsonrpc: '2.0', id: 7, result: { action: 'accept', content: {} } },
+    ]);
   });
 });
