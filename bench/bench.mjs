@@ -31,6 +31,7 @@ export function createBench({ programs, rounds, sliceMs, warmMs, tries, say = co
     /** How often a slice is taken at most where others disturb it. */
     tries,
     files: new Map(),
+    warmed: new Set(),
     tables,
     owed,
     /** A table is said as soon as it is there. */

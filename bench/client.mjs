@@ -11,7 +11,7 @@ function parsed(text, contentType) {
 }
 
 /** Sends one request of the target's era; resolves with the headers, the text, and the message in it. */
-async function post(target, method, params = {}, id = 1) {
+export async function post(target, method, params = {}, id = 1) {
   const response = await fetch(`http://127.0.0.1:${target.port}${target.path}`, {
     method: 'POST',
     headers: headersOf(target, method, params.name),

@@ -14,6 +14,11 @@ export function pinned(core, argv) {
   return cores === undefined || core === undefined ? argv : ['taskset', '-c', String(cores[core]), ...argv];
 }
 
+/** The environment of all that is measured: without what would change how Node.js starts. */
+export const plainEnv = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !name.startsWith('NODE_')),
+);
+
 const running = new Set();
 const tailLength = 4_000;
 const stopMs = 5_000;
@@ -22,9 +27,10 @@ const stopMs = 5_000;
  * Starts a command and waits for a line of its output that matches `ready`; `false` waits for none. Resolves with its
  * pid, the match, and how to stop it. What it said last is in the error if it ends before.
  */
-export async function start(argv, { core, ready, env = process.env, cwd, readyMs = 60_000 }) {
+export async function start(argv, { core, ready, env = plainEnv, cwd, readyMs = 60_000, ipc = false }) {
   const [command, ...rest] = pinned(core, argv);
-  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'], env, cwd });
+  const stdio = ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])];
+  const child = spawn(command, rest, { stdio, env, cwd });
   running.add(child);
   const exited = new Promise((resolve) => child.once('exit', resolve)).then(() => running.delete(child));
   const stop = async () => {
@@ -32,6 +38,12 @@ export async function start(argv, { core, ready, env = process.env, cwd, readyMs
     await Promise.race([exited, sleep(stopMs, undefined, { ref: false })]);
     child.kill('SIGKILL');
   };
+  /** Sends a message and resolves with the next one that comes; with `ipc` only. */
+  const ask = (message) =>
+    new Promise((resolve, reject) => {
+      child.once('message', resolve);
+      child.send(message, (error) => error && reject(error));
+    });
   let tail = '';
   const matched = new Promise((resolve, reject) => {
     const late = setTimeout(
@@ -53,7 +65,7 @@ export async function start(argv, { core, ready, env = process.env, cwd, readyMs
     if (ready === false) settle(resolve);
   });
   try {
-    return { pid: child.pid, match: await matched, stop };
+    return { pid: child.pid, match: await matched, stop, ask };
   } catch (error) {
     await stop();
     throw error;
@@ -63,6 +75,15 @@ export async function start(argv, { core, ready, env = process.env, cwd, readyMs
 /** Ends whatever is still there, without waiting for it. */
 export function killAll() {
   for (const child of running) child.kill('SIGKILL');
+}
+
+const mib = 1024;
+
+/** Resident memory now and at its peak, in MiB. */
+export function memoryOf(pid) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const read = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / mib;
+  return { rssMib: read('VmRSS'), peakMib: read('VmHWM') };
 }
 
 const ticksPerSecond = existsSync('/proc/self/stat')

@@ -2,6 +2,7 @@
 import { slice } from './slice.mjs';
 import { inTurn, ratios, summary } from './statistics.mjs';
 
+const warmSlices = 2;
 const figures = ['rate', 'p50Us', 'p99Us', 'cpuUs', 'cpuShare', 'loadShare'];
 const compared = ['rate', 'p50Us', 'p99Us', 'cpuUs'];
 
@@ -20,11 +21,20 @@ function summed(slices, references) {
   };
 }
 
+/** Once for each process, so that none is measured while it is still being compiled. */
+async function warmUp(bench, target, work) {
+  const process = target.pids[0] ?? target.name;
+  if (bench.warmed.has(process)) return;
+  bench.warmed.add(process);
+  for (let i = 0; i < warmSlices; i++) await slice({ ...bench, tries: 1 }, target, work);
+}
+
 /**
  * Runs one work on all targets, `rounds` times in turn. Resolves with the figures of each by its name, ratios are
  * against the target named `reference`, and with the slices themselves for other ratios.
  */
 export async function compare(bench, work, targets, { reference = 'nginx', rounds = bench.rounds } = {}) {
+  for (const target of targets) await warmUp(bench, target, work);
   const slices = new Map(targets.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
     for (const target of inTurn(targets, round))
@@ -50,9 +60,11 @@ export async function compare(bench, work, targets, { reference = 'nginx', round
   return { between, minus, found };
 }
 
+export const plural = (connections) => `${connections} connection${connections === 1 ? '' : 's'}`;
+
 /** A work of `tools/call` with results of this size. */
 export const calls = (bytes, connections, label = '') => ({
-  label: `tools/call, ${sizeOf(bytes)}, ${connections} ${connections === 1 ? 'connection' : 'connections'}${label}`,
+  label: `tools/call, ${sizeOf(bytes)}, ${plural(connections)}${label}`,
   method: 'tools/call',
   bytes,
   connections,

@@ -106,10 +106,14 @@ function gatewayCommand(bench, servers, { nodeArguments = [], settings = {} } = 
 const servingLine = /"msg":"serving http:\/\/127\.0\.0\.1:(\d+)\/mcp/;
 
 /** mcpyard as a target for modern clients; not before its servers are up where `tools` are to be listed. */
-export async function startGateway(bench, servers, { name = 'mcpyard', core = 'measured', ...options } = {}) {
+export async function startGateway(
+  bench,
+  servers,
+  { name = 'mcpyard', core = 'measured', ipc, ...options } = {},
+) {
   const argv = gatewayCommand(bench, servers, options);
-  const { pid, match, stop } = await bench.started(start(argv, { core, ready: servingLine }));
-  const target = { name, port: Number(match[1]), path: '/mcp', isModern: true, key, pids: [pid], stop };
+  const { pid, match, stop, ask } = await bench.started(start(argv, { core, ready: servingLine, ipc }));
+  const target = { name, port: Number(match[1]), path: '/mcp', isModern: true, key, pids: [pid], stop, ask };
   return { ...target, tools: Object.keys(servers).map((server) => `${server}__tool_0`) };
 }
 

@@ -24,7 +24,7 @@ function filesOf(bench, target, work) {
         )
       : [requestOf(target, work.method, {})];
   writeFileSync(made.requests, requestsFile(requests));
-  writeFileSync(made.expected, work.expected ?? expectedCall(work.bytes));
+  writeFileSync(made.expected, work.expectedOf?.(target) ?? expectedCall(work.bytes));
   bench.files.set(key, made);
   return made;
 }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opened } from '../client.mjs';
-import { start } from '../processes.mjs';
+import { plainEnv, start } from '../processes.mjs';
 import { freePort, startMock, stdioMock } from '../servers.mjs';
 import { installPeers } from './install.mjs';
 
@@ -14,8 +14,8 @@ const pollMs = 100;
 const program = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** Starts a command that listens on a port; resolves with a target of the legacy eras. */
-async function listening(bench, name, argv, port, { env, tools = ['tool_0'] } = {}) {
-  const options = { core: 'measured', ready: false, env: { ...process.env, ...env } };
+async function listening(bench, name, argv, port, { env, core = 'measured', tools = ['tool_0'] } = {}) {
+  const options = { core, ready: false, env: { ...plainEnv, ...env } };
   const { pid, stop } = await bench.started(start(argv, options));
   await bench.untilOpen(port);
   return { name, port, path: '/mcp', isModern: false, tools, pids: [pid], stop };
@@ -89,11 +89,11 @@ async function mcpHub(bench, files) {
 }
 
 /** The textbook aggregator with these servers, by name. */
-async function aggregator(bench, servers, name = 'aggregator') {
+export async function aggregator(bench, servers, { core = 'measured' } = {}) {
   const port = await freePort();
   const argv = [node, program('./aggregator.mjs'), String(port), JSON.stringify(servers)];
   const tools = Object.keys(servers).map((server) => `${server}__tool_0`);
-  return opened(await listening(bench, name, argv, port, { tools }));
+  return opened(await listening(bench, 'aggregator', argv, port, { tools, core }));
 }
 
 /** All of them, each in front of one mock. */

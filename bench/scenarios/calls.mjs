@@ -1,6 +1,6 @@
 /** tools/call through mcpyard against nginx and against nothing, in each of the works that have to be seen. */
 import { calls, compare } from '../rounds.mjs';
-import { legacyTarget, modernTargets, stdioTarget } from './targets.mjs';
+import { legacyTarget, modernTargets, stdioTarget, tell } from './targets.mjs';
 
 const mib = 1024 * 1024;
 
@@ -43,12 +43,11 @@ async function latency(bench) {
     const added = ['p50Us', 'p99Us'].map((each) => Math.round(minus('mcpyard', 'direct', each).median));
     rows.push([String(connections), ...added.map(String)]);
   }
-  bench.tables.push({
+  tell(bench, {
     work: 'What the gateway adds to the mock alone',
     head: ['connections', 'at p50, us', 'at p99, us'],
     rows,
   });
-  bench.say(bench.tables.at(-1));
 }
 
 export const callScenarios = [

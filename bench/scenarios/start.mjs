@@ -1,0 +1,109 @@
+/** From the start of the process to the first complete list. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { listedTools } from '../client.mjs';
+import { aggregator } from '../peers/peers.mjs';
+import { plainEnv } from '../processes.mjs';
+import { clientInfo } from '../requests.mjs';
+import { startGateway, startMock } from '../servers.mjs';
+import { ratios, summary } from '../statistics.mjs';
+import { tell, urls } from './targets.mjs';
+
+const official = [process.execPath, fileURLToPath(new URL('../official-server.mjs', import.meta.url))];
+const counts = [1, 10, 100];
+
+const children = (command, count) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`s${index}`, { command }]));
+
+async function timed(work) {
+  const since = performance.now();
+  await work();
+  return performance.now() - since;
+}
+
+/** Starts a server, shakes hands and lists its tools, as a client without a gateway does. */
+function listAlone([command, ...args]) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: plainEnv });
+    const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    child.once('error', reject);
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (JSON.parse(line).id === 1) {
+        send({ method: 'notifications/initialized' });
+        send({ id: 2, method: 'tools/list' });
+        return;
+      }
+      child.kill('SIGKILL');
+      resolve();
+    });
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    send({ id: 1, method: 'initialize', params });
+  });
+}
+
+/** Starts something with `begin` and waits for its first list with all tools; both cores are free for it. */
+async function firstList(begin, count) {
+  let target;
+  const ms = await timed(async () => {
+    target = await begin();
+    await listedTools(target, count, { everyMs: 5 });
+  });
+  await target.stop();
+  return ms;
+}
+
+const gateway = (bench, servers) => () => startGateway(bench, servers, { core: undefined });
+
+async function official10(bench) {
+  const found = { without: [], mcpyard: [], aggregator: [] };
+  const servers = children(official, 10);
+  for (let round = 0; round < bench.rounds; round++) {
+    found.without.push(await timed(() => Promise.all(Object.values(servers).map(() => listAlone(official)))));
+    found.mcpyard.push(await firstList(gateway(bench, servers), 10));
+    found.aggregator.push(await firstList(() => aggregator(bench, servers, { core: undefined }), 10));
+  }
+  tell(bench, {
+    work: 'Start to the first complete list, 10 stdio servers of the official classes, ms',
+    head: ['target', 'median', 'x without'],
+    rows: Object.entries(found).map(([name, all]) => [
+      name,
+      summary(all).median.toFixed(0),
+      ratios(all, found.without).median.toFixed(2),
+    ]),
+  });
+  bench.owe('start', ratios(found.mcpyard, found.without));
+}
+
+async function mocks(bench) {
+  const port = await startMock(bench, { tools: 5 });
+  const legacyPort = await startMock(bench, { era: 'legacy', tools: 5 });
+  const kinds = {
+    'mcpyard, stdio': (count) =>
+      gateway(bench, children([...bench.programs.mock, 'stdio', 'modern', '5'], count)),
+    'mcpyard, HTTP': (count) => gateway(bench, urls(port, count)),
+    'aggregator, HTTP': (count) => () => aggregator(bench, urls(legacyPort, count), { core: undefined }),
+  };
+  const rows = Object.keys(kinds).map((name) => [name]);
+  for (const count of counts) {
+    const found = rows.map(() => []);
+    for (let round = 0; round < bench.rounds; round++)
+      for (const [index, begin] of Object.values(kinds).entries())
+        found[index].push(await firstList(begin(count), count * 5));
+    for (const [index, all] of found.entries()) rows[index].push(summary(all).median.toFixed(0));
+  }
+  tell(bench, {
+    work: 'Start to the first complete list, mocks, ms, medians',
+    head: ['target', ...counts.map((count) => `${count} upstreams`)],
+    rows,
+  });
+}
+
+async function startUp(bench) {
+  await official10(bench);
+  await mocks(bench);
+}
+
+export const startScenarios = [
+  { name: 'start', about: 'Start to the first complete list, with 1, 10 and 100 upstreams.', run: startUp },
+];
