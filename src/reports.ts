@@ -5,9 +5,11 @@ import { LineLimiter } from './observe/line-limiter.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import { Unresponsive } from './upstream/pulse.ts';
 import { ChildEnded } from './upstream/stdio.ts';
 import type { TaskNotice } from './upstream/task-notice.ts';
-import type { Upstream, UpstreamEvents } from './upstream/upstream.ts';
+import type { Upstream } from './upstream/upstream.ts';
+import type { UpstreamEvents } from './upstream/upstream-events.ts';
 import { upstreamKey } from './upstream/upstream-key.ts';
 
 export interface Reports {
@@ -32,7 +34,10 @@ function tellUp(upstream: Upstream, catalog: Catalog, log: Log): void {
 }
 
 /** By what a child ended that had been up. */
-const endOf = (error: Error): string => (error instanceof ChildEnded ? error.how : 'exit');
+const endOf = (error: Error): string => {
+  if (error instanceof Unresponsive) return 'hung';
+  return error instanceof ChildEnded ? error.how : 'exit';
+};
 
 export interface ReportContext {
   readonly log: Log;
@@ -77,6 +82,36 @@ class UpGauges {
   }
 }
 
+/** Falls are told one by one, until they are a crash loop, which is told once. */
+function fallReports(log: Log, metrics: Metrics) {
+  const looping = new WeakSet<Upstream>();
+  return {
+    down(upstream: Upstream, error: Error): void {
+      const { name, crashLoop } = upstream;
+      const facts = { upstream: name, context: upstream.context, err: error };
+      if (crashLoop === undefined) {
+        log.warn(facts, `${name}: down: ${error.message}`);
+        return;
+      }
+      if (looping.has(upstream)) {
+        log.debug(facts, `${name}: down again: ${error.message}`);
+        return;
+      }
+      looping.add(upstream);
+      metrics.crashLoop(name, true);
+      log.error(
+        facts,
+        `${name}: crash loop: it went away ${crashLoop} times in a row (${error.message}); it is tried on, ever more rarely, and this is not said again until it stays up`,
+      );
+    },
+    stable(upstream: Upstream): void {
+      if (!looping.delete(upstream)) return;
+      metrics.crashLoop(upstream.name, false);
+      log.info({ upstream: upstream.name }, `${upstream.name}: stays up again`);
+    },
+  };
+}
+
 export function upstreamEvents(context: ReportContext): Reports {
   const { log, metrics, secrets, now, catalogs, updated, taskChanged } = context;
   const gauges = new UpGauges(metrics);
@@ -90,6 +125,7 @@ export function upstreamEvents(context: ReportContext): Reports {
     sinks.set(key, sink);
     return sink;
   };
+  const falls = fallReports(log, metrics);
   return {
     stderr: (name, chunk, whose) => {
       metrics.stderrBytes(name, chunk.length);
@@ -116,10 +152,13 @@ export function upstreamEvents(context: ReportContext): Reports {
         gauges.down(upstream);
         if (upstream.transport === 'stdio')
           metrics.childRestarted(upstream.name, restart ? endOf(error) : 'start');
-        log.warn(
-          { upstream: upstream.name, context: upstream.context, err: error },
-          `${upstream.name}: down: ${error.message}`,
-        );
+        falls.down(upstream, error);
+      },
+      stable: (upstream) => falls.stable(upstream),
+      asleep: (upstream) => {
+        sinks.get(upstream.key)?.close();
+        if (upstream.transport === 'stdio') metrics.childUp(upstream.name, false);
+        log.info({ upstream: upstream.name }, `${upstream.name}: idle, and stopped until it is called`);
       },
       listChanged: (upstream, kinds) => catalogs().about(upstream).evict(upstream, kinds),
       resourceUpdated: updated,

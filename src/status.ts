@@ -7,14 +7,17 @@ import type { Bulkheads } from './gateway/bulkhead.ts';
 import type { UpstreamHealth } from './observe/health.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
-const stateOf = (upstream: Upstream): 'starting' | 'up' | 'down' => {
+const stateOf = (upstream: Upstream): UpstreamHealth['state'] => {
   switch (upstream.state.kind) {
     case 'up':
       return 'up';
+    case 'asleep':
+      return 'asleep';
     case 'starting':
     case 'idle':
-      return 'starting';
+      return upstream.crashLoop === undefined ? 'starting' : 'crash_loop';
     case 'down':
+      return upstream.crashLoop === undefined ? 'down' : 'crash_loop';
     case 'stopped':
       return 'down';
     default:
@@ -37,7 +40,7 @@ function memberHealth(member: Member, within: Catalog, { catalogs, bulkheads }: 
   const upstream = exampleOf(member);
   const catalog = instances === undefined ? within : catalogs.about(upstream);
   const count = instances?.all().length;
-  const dialect = upstream.live?.profile.dialect;
+  const dialect = upstream.profile?.dialect;
   const counts = {
     tools: catalog.count(server.name, 'tools'),
     prompts: catalog.count(server.name, 'prompts'),

@@ -5,8 +5,8 @@ import type { Secrets } from '../observe/secrets.ts';
 
 const style = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:70rem}
 table{border-collapse:collapse;width:100%;margin:0 0 2rem}th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #8884}
-.up{color:#080}.down{color:#c00}.starting,.idle,.disabled{color:#888}
-@media(prefers-color-scheme:dark){.up{color:#6c6}.down{color:#f77}}`;
+.up,.asleep{color:#080}.down,.crash_loop{color:#c00}.starting,.idle,.disabled{color:#888}
+@media(prefers-color-scheme:dark){.up,.asleep{color:#6c6}.down,.crash_loop{color:#f77}}`;
 
 /** Nothing is loaded, run, framed or sent; the page's one style is known by its hash. */
 export const statusPolicy = (): string =>
@@ -21,7 +21,7 @@ export const statusPolicy = (): string =>
 /** A whole page; everything in it that came from elsewhere is escaped, and secrets are hidden. */
 export function statusPage(health: Health, secrets: Secrets): string {
   const upstreams = health.upstreams();
-  const up = upstreams.filter(({ state }) => state === 'up').length;
+  const up = upstreams.filter(({ state }) => state === 'up' || state === 'asleep').length;
   const leftOut = upstreams.flatMap(({ name, leftOut: items }) =>
     items.map((item) => ({ upstream: name, ...item })),
   );

@@ -6,8 +6,11 @@ import { code, RpcError } from '../protocol/errors.ts';
 import { JsonFault } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
+import { bounded } from '../upstream/bounded.ts';
+import { askedPatienceMs } from '../upstream/failure.ts';
 import type { Instances } from '../upstream/instances.ts';
-import type { Live, Upstream } from '../upstream/upstream.ts';
+import type { Live } from '../upstream/state.ts';
+import type { Upstream } from '../upstream/upstream.ts';
 import type { Entry, LeftOut } from './entry.ts';
 import { type Listing, listingOf, type Member, offers } from './listing.ts';
 import type { Merged } from './merge.ts';
@@ -43,6 +46,8 @@ export interface CatalogOptions {
 }
 
 const retryMs = 5_000;
+/** A server that asks for more patience is asked again after this all the same. */
+const patienceMaxMs = 300_000;
 /** One request for a page may take longer than lists wait for it; its answer serves the next list. */
 const pageTimeoutMs = 60_000;
 
@@ -198,7 +203,7 @@ export class Catalog {
 
   #onlyOne(uri: string): Resolved | undefined {
     const able = this.#options.members.filter(
-      ({ upstream }) => upstream.live && offers(upstream.live, 'resources'),
+      ({ upstream }) => upstream.profile && offers(upstream.profile, 'resources'),
     );
     const [member] = able;
     return able.length === 1 && member
@@ -228,14 +233,17 @@ export class Catalog {
 
   /** What a list must wait for, or undefined where there is nothing. */
   #refresh(member: Member, kind: ListKind): Promise<void> | undefined {
-    const { state } = member.upstream;
+    const { upstream } = member;
+    // One that sleeps is woken only for a list that was never seen, or was dropped.
+    if (upstream.state.kind === 'asleep' && this.#lacks(member, kind)) upstream.wake();
+    const { state } = upstream;
     const { deadlineMs } = this.#options.config.lists;
     switch (state.kind) {
       case 'starting': {
         const leftMs = state.sinceMs + deadlineMs - this.#options.now();
         return leftMs <= 0
           ? undefined
-          : within(
+          : bounded(
               state.done.then(() => this.#fetch(member, kind)?.done),
               leftMs,
             );
@@ -243,15 +251,26 @@ export class Catalog {
       case 'up': {
         const fetch = this.#fetch(member, kind);
         const leftMs = fetch === undefined ? 0 : fetch.startedMs + deadlineMs - this.#options.now();
-        return fetch === undefined || leftMs <= 0 ? undefined : within(fetch.done, leftMs);
+        return fetch === undefined || leftMs <= 0 ? undefined : bounded(fetch.done, leftMs);
       }
       case 'idle':
+      case 'asleep':
       case 'down':
       case 'stopped':
         return undefined;
       default:
         throw state satisfies never;
     }
+  }
+
+  #lacks({ upstream, key }: Member, kind: ListKind): boolean {
+    const { profile } = upstream;
+    return (
+      profile !== undefined &&
+      offers(profile, kind) &&
+      this.#store.get(key, kind) === undefined &&
+      this.#options.now() >= this.#store.retryAtMs(key, kind)
+    );
   }
 
   #isFresh(member: Member, kind: ListKind, shelf: Shelf | undefined): boolean {
@@ -265,7 +284,7 @@ export class Catalog {
   #fetch(member: Member, kind: ListKind): Fetch | undefined {
     const { upstream, key } = member;
     const live = upstream.live;
-    if (live === undefined || !offers(live, kind)) return undefined;
+    if (live === undefined || !offers(live.profile, kind)) return undefined;
     const shelf = this.#store.get(key, kind);
     const now = this.#options.now();
     const { method } = lists[kind];
@@ -301,7 +320,8 @@ export class Catalog {
       const isOld = this.#store.evictions(key, kind) !== evictions;
       this.#keep(member, kind, isOld ? { ...shelf, freshUntilMs: 0 } : shelf);
     } catch (error) {
-      this.#store.failed(key, kind, this.#options.now() + retryMs);
+      const waitMs = Math.max(retryMs, Math.min(askedPatienceMs(error), patienceMaxMs));
+      this.#store.failed(key, kind, this.#options.now() + waitMs);
       const limit = limitOf(error);
       if (limit !== undefined) this.#options.metrics.limitHit(limit);
       this.#options.log.warn(
@@ -368,12 +388,3 @@ export class Catalog {
 /** The limit that kept a list from being read. */
 const limitOf = (error: unknown): Limit | undefined =>
   error instanceof RpcError || error instanceof JsonFault ? error.limit : undefined;
-
-async function within(done: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([done, late]);
-  clearTimeout(timer);
-}

@@ -2,8 +2,9 @@
 import type { ServerConfig } from '../config/config.ts';
 import type { RpcError } from '../protocol/errors.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
+import type { Profile } from '../upstream/connection.ts';
 import type { Instances } from '../upstream/instances.ts';
-import type { Live, Upstream } from '../upstream/upstream.ts';
+import type { Upstream } from '../upstream/upstream.ts';
 import type { Merged } from './merge.ts';
 import type { Shelf } from './shelf.ts';
 import type { ShelfStore } from './store.ts';
@@ -44,12 +45,12 @@ export interface ListingParts {
   readonly defaultTtlMs: number;
 }
 
-/** Whether an upstream that answers has this kind of list. */
-export const offers = (live: Live, kind: ListKind): boolean =>
-  live.profile.capabilities[lists[kind].capability] !== undefined;
+/** Whether an upstream with this profile has this kind of list. */
+export const offers = (profile: Profile, kind: ListKind): boolean =>
+  profile.capabilities[lists[kind].capability] !== undefined;
 
 export function listingOf(kind: ListKind, parts: ListingParts): Listing {
-  const { members, store, merged, now, defaultTtlMs } = parts;
+  const { members, store, merged, defaultTtlMs } = parts;
   const gaps = new Map<string, Gap>();
   const lefts: number[] = [];
   let scope: 'public' | 'private' = 'public';
@@ -57,19 +58,26 @@ export function listingOf(kind: ListKind, parts: ListingParts): Listing {
     const { upstream, key, instances } = member;
     // Also of a list that it is not in, since another caller's may have it.
     if (instances !== undefined) scope = 'private';
-    if (upstream.live !== undefined && !offers(upstream.live, kind)) continue;
+    const { profile, state } = upstream;
+    if (profile !== undefined && !offers(profile, kind)) continue;
     const shelf = store.get(key, kind);
     if (shelf?.scope === 'private') scope = 'private';
     const gap = gapOf(kind, member, shelf, parts);
     if (gap !== undefined) gaps.set(upstream.name, gap);
-    lefts.push(shelf === undefined || gap !== undefined ? 0 : leftMs(shelf, now, defaultTtlMs));
+    lefts.push(shelf === undefined || gap !== undefined ? 0 : leftMs(shelf, state.kind, parts));
   }
   return { merged, ttlMs: lefts.length === 0 ? defaultTtlMs : Math.min(...lefts), scope, gaps };
 }
 
-/** A list that its upstream says is fresh until it notifies still has a time outwards. */
-const leftMs = ({ freshUntilMs }: Shelf, now: number, defaultTtlMs: number): number =>
-  freshUntilMs === Number.POSITIVE_INFINITY ? defaultTtlMs : Math.max(0, Math.floor(freshUntilMs - now));
+/** A list that its upstream says is fresh until it notifies still has a time outwards; so has that of one that sleeps, since it changes nothing. */
+function leftMs(
+  { freshUntilMs }: Shelf,
+  state: Upstream['state']['kind'],
+  { now, defaultTtlMs }: ListingParts,
+): number {
+  if (freshUntilMs === Number.POSITIVE_INFINITY || state === 'asleep') return defaultTtlMs;
+  return Math.max(0, Math.floor(freshUntilMs - now));
+}
 
 function gapOf(
   kind: ListKind,
@@ -89,6 +97,8 @@ function gapOf(
       return gap('it is starting');
     case 'down':
       return gap('it is down');
+    case 'asleep':
+      return shelf === undefined ? gap('it is stopped until it is called') : undefined;
     case 'idle':
     case 'stopped':
       return gap('it is stopped');

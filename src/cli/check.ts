@@ -12,7 +12,7 @@ import { interruptible } from './signals.ts';
 
 /** A server that is switched off is as it should be; one that lacks a value is not. */
 function verdictOf({ name, state }: UpstreamHealth, config: Config): 'ok' | 'off' | 'FAIL' {
-  if (state === 'up') return 'ok';
+  if (state === 'up' || state === 'asleep') return 'ok';
   return config.disabled.some((server) => server.name === name && server.kind === 'off') ? 'off' : 'FAIL';
 }
 

@@ -72,7 +72,7 @@ function serverOf(
   const written = (material.written[name] ?? {}) as Tree;
   const { allow, deny, rename } = settings.tools;
   const prefix = settings.prefix ?? name;
-  const { timeout, maxTimeout, concurrency, breaker } = settings;
+  const { timeout, maxTimeout, restart, concurrency, breaker } = settings;
   return {
     name,
     prefix: prefix === '' ? '' : prefix + separator,
@@ -83,6 +83,11 @@ function serverOf(
     timeoutMs: written['timeout'] === undefined ? Math.min(timeout, maxTimeout) : timeout,
     maxTimeoutMs: written['maxTimeout'] === undefined ? Math.max(timeout, maxTimeout) : maxTimeout,
     ...idleOf(settings),
+    restart: {
+      initialMs: restart.initial,
+      maxMs: Math.max(restart.initial, restart.max),
+      stableMs: restart.stable,
+    },
     concurrency: {
       max: concurrency.max,
       queueMax: concurrency.queue,
@@ -139,7 +144,7 @@ export function buildConfig(settings: Settings, material: Material): Config {
     names: settings.names,
     lists: { deadlineMs: settings.lists.deadline, pageSize: settings.lists.pageSize },
     cache: { defaultTtlMs: settings.cache.defaultTtl, bytesMax: settings.cache.max },
-    probe: { intervalMs: settings.probe.interval },
+    probe: { intervalMs: settings.probe.interval, timeoutMs: settings.probe.timeout },
     ...(drainTimeout === undefined ? {} : { drainTimeoutMs: drainTimeout }),
     limits: limitsOf(settings),
     log: settings.log,

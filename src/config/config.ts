@@ -38,6 +38,8 @@ export interface ServerConfig {
   readonly maxTimeoutMs: number;
   /** Absent where an idle server is kept. */
   readonly idleTimeoutMs?: number;
+  /** How long it is waited before it is started again, and after how long up that begins anew. */
+  readonly restart: { readonly initialMs: number; readonly maxMs: number; readonly stableMs: number };
   /** Calls that may be at it at once, and wait for that. */
   readonly concurrency: { readonly max: number; readonly queueMax: number; readonly queueMs: number };
   /** After how many failures in a row it is not asked for a while; 0 for never. */
@@ -96,7 +98,7 @@ export interface Config {
   readonly names: { readonly separator: string; readonly max: number };
   readonly lists: { readonly deadlineMs: number; readonly pageSize: number };
   readonly cache: { readonly defaultTtlMs: number; readonly bytesMax: number };
-  readonly probe: { readonly intervalMs: number };
+  readonly probe: { readonly intervalMs: number; readonly timeoutMs: number };
   /** Absent: 25 s on SIGTERM, 2 s on SIGINT. */
   readonly drainTimeoutMs?: number;
   readonly limits: Limits;

@@ -50,9 +50,11 @@ const cache = z.strictObject({
 });
 
 const probe = z.strictObject({
-  interval: documented(duration().prefault('30s'), 'How often the health of an idle upstream is checked.', {
-    later: 'it',
-  }),
+  interval: documented(
+    duration().prefault('30s'),
+    'How often an upstream that has no call in flight is asked whether it is there; one that does not answer twice is started again.',
+  ),
+  timeout: documented(duration().prefault('10s'), 'How long its answer is waited for.'),
 });
 
 const limits = z.strictObject({

@@ -56,6 +56,18 @@ const tools = z.strictObject({
   ),
 });
 
+const restart = z.strictObject({
+  initial: documented(
+    duration().prefault('250ms'),
+    'How long it is waited before the second try, up to half of it less by chance; the first comes at once, and each further wait is twice as long.',
+  ),
+  max: documented(duration().prefault('60s'), 'The longest such wait.'),
+  stable: documented(
+    duration().prefault('10s'),
+    'How long the server must stay up for the waits to begin anew.',
+  ),
+});
+
 const concurrency = z.strictObject({
   max: documented(count().default(1000), 'How many calls may be unanswered at the server at once.'),
   queue: documented(count(0).default(1000), 'How many further calls wait until one of them has ended.'),
@@ -134,9 +146,10 @@ export const serverSchema = z
     ),
     idleTimeout: documented(
       durationOrOff().optional(),
-      'After how long without calls a server with `isolation: caller` is stopped until its caller needs it again.',
-      { fallback: '`off`, and `10m` with `isolation: caller`' },
+      'After how long without calls the server is stopped until a call needs it again; its lists stay, unless each caller has its own. Never while a call waits for an answer or a client watches one of its resources.',
+      { fallback: 'off, 10m with isolation: caller' },
     ),
+    restart: documented(restart.prefault({}), 'When a server that went away is started again.'),
     concurrency: documented(concurrency.prefault({}), 'One busy server costs the others nothing.'),
     breaker: documented(
       breaker.prefault({}),

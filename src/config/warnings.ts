@@ -4,10 +4,6 @@ import type { ServerConfig } from './config.ts';
 import { warningsAboutDoors } from './doors.ts';
 import type { Settings } from './schema.ts';
 
-const noEffect = (key: string, isSet: boolean): readonly string[] =>
-  isSet ? [`${key}: has no effect yet`] : [];
-
-const probeDefault = 30_000;
 const secretLengthMin = 32;
 
 function warningsOf(server: ServerConfig): readonly string[] {
@@ -15,7 +11,6 @@ function warningsOf(server: ServerConfig): readonly string[] {
   const key = (last: string) => `servers.${name}.${last}`;
   const operators = target.kind === 'stdio' ? shellOperators([target.command, ...target.args]) : [];
   return [
-    ...noEffect(key('idleTimeout'), server.isolation === 'shared' && server.idleTimeoutMs !== undefined),
     ...operators.map(
       (word) => `${key('command')}: \`${word}\` reaches the program as it is, since there is no shell`,
     ),
@@ -25,7 +20,6 @@ function warningsOf(server: ServerConfig): readonly string[] {
 /** One sentence for each thing that is worth a second look. */
 export const warningsAbout = (settings: Settings, servers: readonly ServerConfig[]): readonly string[] => [
   ...warningsAboutDoors(settings),
-  ...noEffect('probe.interval', settings.probe.interval !== probeDefault),
   ...(settings.secret !== undefined && settings.secret.length < secretLengthMin
     ? [`secret: has fewer than ${secretLengthMin} characters, so it may be guessed`]
     : []),

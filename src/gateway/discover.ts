@@ -59,7 +59,7 @@ export async function discoverReply(call: Call, options: DiscoverOptions): Promi
   );
   await waited(call, nowMs, Promise.all(starting));
   const live = catalog.members.flatMap(({ server, upstream }) =>
-    upstream.live === undefined ? [] : [{ name: server.name, profile: upstream.live.profile }],
+    upstream.profile === undefined ? [] : [{ name: server.name, profile: upstream.profile }],
   );
   const instructions = live
     .flatMap(({ name, profile }) =>

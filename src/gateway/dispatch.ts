@@ -106,7 +106,7 @@ function known(
   catalog: Catalog,
 ): Found {
   if (resolved.kind === 'found') return resolved;
-  const absent = catalog.members.filter(({ upstream }) => upstream.live === undefined);
+  const absent = catalog.members.filter(({ upstream }) => upstream.profile === undefined);
   const owner =
     absent.find(({ server: { prefix } }) => prefix !== '' && name.startsWith(prefix)) ??
     absent.find(({ server, refusal }) => refusal !== undefined && server.prefix === '');

@@ -9,7 +9,7 @@ import { jsonOf, type Member } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
 import { blames } from '../upstream/failure.ts';
-import type { Live } from '../upstream/upstream.ts';
+import type { Live } from '../upstream/state.ts';
 import type { Bulkhead, Bulkheads } from './bulkhead.ts';
 import { errorType } from './layers.ts';
 import { abortable, whenOver } from './long-reply.ts';

@@ -239,7 +239,7 @@ export class Listeners {
     const upstream = found?.member.upstream;
     if (found === undefined || upstream?.live === undefined || !canWatchTasks(upstream.live.profile))
       return undefined;
-    const isWatched = await this.#added(upstream.tasks, found.localKey);
+    const isWatched = await this.#added(upstream, upstream.tasks, found.localKey);
     return isWatched ? { id, upstream, localId: found.localKey } : undefined;
   }
 
@@ -248,13 +248,14 @@ export class Listeners {
     const resolved = await this.#options.catalogs.of(caller).resolveUri(uri);
     if (resolved.kind === 'unknown') return undefined;
     const { upstream } = resolved.member;
-    if (upstream.live === undefined || !canWatch(upstream.live.profile)) return undefined;
-    const isWatched = await this.#added(upstream.resources, resolved.localKey);
+    if (upstream.profile === undefined || !canWatch(upstream.profile)) return undefined;
+    const isWatched = await this.#added(upstream, upstream.resources, resolved.localKey);
     return isWatched ? { uri, upstream, localUri: resolved.localKey } : undefined;
   }
 
-  async #added(watch: KeyWatch, key: string): Promise<boolean> {
+  async #added(upstream: Upstream, watch: KeyWatch, key: string): Promise<boolean> {
     try {
+      if (upstream.live === undefined) await upstream.ready(0);
       await watch.add(key);
       return true;
     } catch (error) {

@@ -17,6 +17,7 @@ export interface Gauges {
   /** A call began to wait for a place at the upstream, or waits no more. */
   queued(upstream: string, delta: 1 | -1): void;
   breakerOpen(upstream: string, open: boolean): void;
+  crashLoop(upstream: string, looping: boolean): void;
   upstreamGone(upstream: string): void;
   subscriptions(side: 'downstream' | 'upstream', delta: number): void;
 }
@@ -90,6 +91,9 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
     'Whether calls are refused since the upstream keeps failing.',
     ['upstream'],
   );
+  const loop = gauge('mcpyard_upstream_crash_loop', "Whether the upstream's process ends again and again.", [
+    'upstream',
+  ]);
   const upLabels = new Map<string, { upstream: string; era: string; transport: string }>();
   const forgetUp = (upstream: string): void => {
     const labels = upLabels.get(upstream);
@@ -121,8 +125,12 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
     breakerOpen(upstream, open) {
       breaker.set({ upstream }, open ? 1 : 0);
     },
+    crashLoop(upstream, looping) {
+      loop.set({ upstream }, looping ? 1 : 0);
+    },
     upstreamGone(upstream) {
       forgetUp(upstream);
+      loop.remove({ upstream });
       queue.remove({ upstream });
       breaker.remove({ upstream });
       tools.remove({ upstream });

@@ -3,8 +3,8 @@ import type { Secrets } from './secrets.ts';
 
 export interface UpstreamHealth {
   readonly name: string;
-  /** `idle` is a server that nobody needs now, of which each caller has its own. */
-  readonly state: 'starting' | 'up' | 'down' | 'disabled' | 'idle';
+  /** `asleep` is stopped for want of calls, until one comes; `idle` the same of a server of which each caller has its own; `crash_loop` is a child that ends again and again. */
+  readonly state: 'starting' | 'up' | 'asleep' | 'down' | 'crash_loop' | 'disabled' | 'idle';
   /** For how many callers it runs, where each has its own. */
   readonly instances?: number;
   readonly era?: 'modern' | 'legacy';

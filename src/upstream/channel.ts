@@ -47,13 +47,15 @@ export type Routed =
 export class ChannelError extends Error {
   readonly reason: 'unreachable' | 'lost' | 'broken' | 'status' | 'too-big' | 'closed';
   readonly sent: boolean;
-  /** The HTTP status and the first bytes of the body, where there was one. */
-  readonly http: { readonly status: number; readonly body: Buffer } | undefined;
+  /** The HTTP status, the first bytes of the body and how long the server asks to be left alone, where there was one. */
+  readonly http:
+    | { readonly status: number; readonly body: Buffer; readonly retryAfterMs?: number | undefined }
+    | undefined;
 
   constructor(
     reason: ChannelError['reason'],
     message: string,
-    options: { sent: boolean; http?: { status: number; body: Buffer }; cause?: unknown },
+    options: { sent: boolean; http?: ChannelError['http']; cause?: unknown },
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ChannelError';

@@ -81,6 +81,9 @@ export class Connection {
   readonly #calls = new SlotTable<CallExchange>();
   /** Cancelled calls count as unanswered, since what they still say must not be taken for another's. */
   readonly #cancelled = new Map<number, NodeJS.Timeout>();
+  /** Of calls, ever. */
+  #sent = 0;
+  #asks = 0;
   readonly #watches = new Map<number, { opened(): void; ended(): void }>();
   #level = logLevels.length;
   #dialect: Dialect;
@@ -135,8 +138,19 @@ export class Connection {
     return this.#dialect;
   }
 
+  /** Parked ones too. */
   get callsInFlight(): number {
     return this.#calls.size;
+  }
+
+  /** How many calls it has carried so far. */
+  get callsSent(): number {
+    return this.#sent;
+  }
+
+  /** Requests of the gateway's own that have no answer yet; streams of changes are none. */
+  get asksInFlight(): number {
+    return this.#asks;
   }
 
   /** Sends one caller's call under the upstream's own name; rejects with an RpcError. An abort of the call cancels it here too. */
@@ -244,6 +258,7 @@ export class Connection {
     const headers = this.#dialect.headers(method, target);
     return new Promise((resolve, reject) => {
       const exchange = new CallExchange(id, this.#context, { call, resolve, reject });
+      this.#sent++;
       this.#calls.set(id, exchange);
       this.#listenToAbort(call, exchange);
       this.channel.send({ id, method, body, headers }, exchange);
@@ -291,8 +306,10 @@ export class Connection {
         <T>(settle: (value: T) => void) =>
         (value: T): void => {
           clearTimeout(timer);
+          this.#asks--;
           settle(value);
         };
+      this.#asks++;
       const exchange = new AskExchange(id, this.#context, settled(resolve), settled(reject));
       const body = this.#dialect.own(id, method, params);
       this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);

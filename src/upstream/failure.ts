@@ -30,10 +30,39 @@ export function failureOf(error: Error, upstream: string): Error {
     case 'broken':
     case 'status':
     case 'too-big':
-      return new RpcError(own.upstreamBroken, `${server} gave no usable answer: ${error.message}`, options);
+      return new RpcError(own.upstreamBroken, `${server} gave no usable answer: ${error.message}`, {
+        ...options,
+        ...(error.http === undefined ? {} : { data: statusData(error.http) }),
+      });
     default:
       throw error.reason satisfies never;
   }
+}
+
+/** What a client can act on of an HTTP status; `retryAfter` is in seconds. */
+const statusData = ({ status, retryAfterMs }: NonNullable<ChannelError['http']>): object => ({
+  status,
+  ...(retryAfterMs === undefined ? {} : { retryAfter: Math.ceil(retryAfterMs / 1000) }),
+});
+
+/** Why a start failed: of what may have run nothing is said, since no call was sent. */
+export function startFailure(error: Error): Error {
+  const { cause } = error;
+  if (!(error instanceof RpcError) || !(cause instanceof ChannelError)) return error;
+  const what =
+    cause.reason === 'unreachable'
+      ? "it can't be reached: "
+      : cause.reason === 'lost' || cause.reason === 'closed'
+        ? ''
+        : 'it gave no usable answer: ';
+  return new Error(`${what}${cause.message}`, { cause: error });
+}
+
+/** How long the server asked to be left alone with its last answer; 0 where it did not. */
+export function askedPatienceMs(error: unknown): number {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (at instanceof ChannelError) return at.http?.retryAfterMs ?? 0;
+  return 0;
 }
 
 /** The reason label of the error counter; undefined where the upstream is not to blame. */

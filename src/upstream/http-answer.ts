@@ -16,6 +16,7 @@ import {
   shown,
   tooBig,
 } from './http-response.ts';
+import { retryAfter } from './retry-after.ts';
 
 /** One call and its exchange, from the request to the last byte of the answer. */
 export class HttpCall implements Receiver, OpenCall {
@@ -137,7 +138,9 @@ export class RefusalBody implements Body {
 
   #refuse(cause?: ChannelError): void {
     const body = Buffer.concat(this.#chunks, Math.min(this.#bytes, refusalBytesMax));
-    const http = { status: this.#head.status, body };
+    const { status, headers } = this.#head;
+    const retryAfterMs = retryAfter(status, headerOf(headers, 'retry-after'), Date.now());
+    const http = { status, body, retryAfterMs };
     const message = refusalMessage(this.#context, this.#head, body);
     this.#call.fail(new ChannelError('status', message, { sent: true, http, cause }));
   }

@@ -46,6 +46,12 @@ export class PostRefused extends Error {
   }
 }
 
+/** Both of what was tried, since nobody can know which of the two was meant to work. */
+export const afterRefusal = (error: Error, refused: PostRefused | undefined): Error =>
+  refused === undefined
+    ? error
+    : new Error(`${refused.message}; over HTTP+SSE: ${error.message}`, { cause: error });
+
 type Json = Readonly<Record<string, unknown>>;
 
 const isRecord = (value: unknown): value is Json =>

@@ -9,10 +9,11 @@ import type { HttpOptions } from './http.ts';
 import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
 import type { TaskIds } from './task-ids.ts';
-import { Upstream, type UpstreamEvents } from './upstream.ts';
+import { Upstream } from './upstream.ts';
+import type { UpstreamEvents } from './upstream-events.ts';
 
 export interface OpenOptions {
-  readonly config: Pick<Config, 'limits'>;
+  readonly config: Pick<Config, 'limits' | 'probe'>;
   readonly identity: Identity;
   readonly log: Log;
   readonly events: UpstreamEvents;
@@ -99,6 +100,10 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions, context
     scan: { strict: false, depthMax: options.config.limits.nestingMax },
     resultBytesMax: options.config.limits.resultBytesMax,
     startTimeoutMs: server.startTimeoutMs,
+    restart: server.restart,
+    probe: options.config.probe,
+    // Those of single callers are ended by who keeps them.
+    idleMs: context === undefined ? server.idleTimeoutMs : undefined,
     roots: server.roots,
     state: { upstream: server.name, seal: options.stateSeal, now: Date.now },
     taskIds: options.taskIds,

@@ -3,51 +3,31 @@
 import type { Log } from '../observe/log.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
-import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
+import { type ListKind, listKinds } from '../protocol/methods.ts';
 import type { StateOptions } from './asked-state.ts';
-import { type Backoff, exponentialBackoff } from './backoff.ts';
+import { bounded } from './bounded.ts';
 import { type Channel, ChannelError, type ChannelEvents, type Transport } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
 import { type Identity, modernDialect } from './dialect.ts';
-import { reasonOf } from './failure.ts';
-import { canWatch, KeyWatch } from './key-watch.ts';
-import { initialize, type NegotiateOptions, negotiate, PostRefused, ProbeEndedChild } from './negotiate.ts';
+import { askedPatienceMs, reasonOf, startFailure } from './failure.ts';
+import { KeyWatch } from './key-watch.ts';
+import { declaresChanges, watchLists } from './list-watch.ts';
+import {
+  afterRefusal,
+  initialize,
+  type NegotiateOptions,
+  negotiate,
+  PostRefused,
+  ProbeEndedChild,
+} from './negotiate.ts';
+import { keepPulse, type PulseOptions, Unresponsive } from './pulse.ts';
 import type { ParkedCalls } from './questions.ts';
-import type { TaskIds } from './task-ids.ts';
-import type { TaskNotice } from './task-notice.ts';
+import { type RestartSettings, Restarts } from './restarts.ts';
+import { retire } from './retire.ts';
+import { type Live, type UpstreamState, whyNotUp } from './state.ts';
+import { declaresTasks, type TaskIds } from './task-ids.ts';
+import type { UpstreamEvents } from './upstream-events.ts';
 import { upstreamKey } from './upstream-key.ts';
-
-/** An upstream that answers. */
-export interface Live {
-  readonly connection: Connection;
-  readonly profile: Profile;
-}
-
-type State =
-  | { readonly kind: 'idle' }
-  | { readonly kind: 'starting'; readonly sinceMs: number; readonly done: Promise<void> }
-  | { readonly kind: 'up'; readonly live: Live; readonly sinceMs: number }
-  | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
-  | { readonly kind: 'stopped' };
-
-export interface UpstreamEvents {
-  up(upstream: Upstream): void;
-  /** `restart` tells a child that went away from one that never came up. */
-  down(upstream: Upstream, error: Error, restart: boolean): void;
-  listChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
-  /** By the upstream's own URI. */
-  resourceUpdated(upstream: Upstream, uri: string): void;
-  taskChanged(upstream: Upstream, notice: TaskNotice): void;
-  /** The stream of changes is open only now, so one may have been missed. */
-  mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
-  failed(upstream: Upstream, reason: string): void;
-  /** A stream on which it tells of changes was opened or has ended. */
-  listening(upstream: Upstream, delta: 1 | -1): void;
-  /** A notification of a call went from it to its caller. */
-  passed(upstream: string, kind: string): void;
-  /** Something that came from it, or was meant for it, went nowhere. */
-  dropped(upstream: string, kind: string): void;
-}
 
 export interface UpstreamOptions {
   readonly name: string;
@@ -59,6 +39,10 @@ export interface UpstreamOptions {
   readonly scan: ScanOptions;
   readonly resultBytesMax: number;
   readonly startTimeoutMs: number;
+  readonly restart: RestartSettings;
+  readonly probe: PulseOptions['probe'];
+  /** Absent where an idle upstream is kept. */
+  readonly idleMs?: number | undefined;
   readonly roots: readonly string[];
   readonly parks: ParkedCalls;
   readonly state: StateOptions;
@@ -71,11 +55,6 @@ export interface UpstreamOptions {
   readonly random: () => number;
 }
 
-/** Up for this long, it counts as well: the next fall is waited for as briefly as the first. */
-const stableMs = 10_000;
-/** A replaced HTTP connection may finish the calls that it carries. */
-const retireMs = 30_000;
-
 export class Upstream {
   readonly name: string;
   readonly context: string | undefined;
@@ -84,8 +63,8 @@ export class Upstream {
   readonly resources: KeyWatch;
   readonly tasks: KeyWatch;
   readonly #options: UpstreamOptions;
-  readonly #backoff: Backoff;
-  #state: State = { kind: 'idle' };
+  readonly #restarts: Restarts;
+  #state: UpstreamState = { kind: 'idle' };
   #probe = true;
   #transport: Transport;
   /** What the transport before this one was refused with. */
@@ -93,6 +72,8 @@ export class Upstream {
   #timer: NodeJS.Timeout | undefined;
   #connection: Connection | undefined;
   #unwatch: (() => void) | undefined;
+  #stopPulse: (() => void) | undefined;
+  #stableTimer: NodeJS.Timeout | undefined;
   #watching = false;
   #closing: Promise<void> = Promise.resolve();
   #recovering: Promise<void> | undefined;
@@ -103,7 +84,7 @@ export class Upstream {
     this.key = upstreamKey(options.name, options.context);
     [this.#transport] = options.transports;
     this.#options = options;
-    this.#backoff = exponentialBackoff(options.random);
+    this.#restarts = new Restarts(options.restart, options.random);
     const watch = {
       upstream: options.name,
       timeoutMs: options.startTimeoutMs,
@@ -122,7 +103,7 @@ export class Upstream {
     this.tasks = new KeyWatch({ ...watch, kind: 'tasks', missed: () => undefined });
   }
 
-  get state(): State {
+  get state(): UpstreamState {
     return this.#state;
   }
 
@@ -135,6 +116,17 @@ export class Upstream {
     return this.#state.kind === 'up' ? this.#state.live : undefined;
   }
 
+  /** What it said of itself, also while it is asleep. */
+  get profile(): Profile | undefined {
+    if (this.#state.kind === 'asleep') return this.#state.profile;
+    return this.live?.profile;
+  }
+
+  /** Falls in a row that are so many that its process only ever ends. */
+  get crashLoop(): number | undefined {
+    return this.transport === 'stdio' && this.#restarts.isLoop ? this.#restarts.falls : undefined;
+  }
+
   /** Whether the upstream tells of changes of this list, now. */
   pushes(kind: ListKind): boolean {
     const live = this.live;
@@ -144,51 +136,44 @@ export class Upstream {
 
   /** Starts it, and starts it again for as long as it is not stopped. */
   start(): void {
-    if (this.#state.kind !== 'idle' && this.#state.kind !== 'down') return;
+    const { kind } = this.#state;
+    if (kind !== 'idle' && kind !== 'down' && kind !== 'asleep') return;
     clearTimeout(this.#timer);
     [this.#transport] = this.#options.transports;
     this.#refused = undefined;
     const done = this.#connect();
-    this.#state = { kind: 'starting', sinceMs: this.#options.now(), done };
+    this.#state = { kind: 'starting', sinceMs: this.#options.now(), done, isWaking: kind === 'asleep' };
+  }
+
+  /** Starts it where it was stopped for want of calls. */
+  wake(): void {
+    if (this.#state.kind === 'asleep') this.start();
   }
 
   /** The live upstream, waiting for a start that is under way; rejects with an RpcError that says why there is none. */
   async ready(waitMs: number): Promise<Live> {
+    this.wake();
     if (this.#state.kind === 'starting') {
-      const leftMs = this.#state.sinceMs + waitMs - this.#options.now();
+      const { sinceMs, isWaking } = this.#state;
+      const leftMs = sinceMs + (isWaking ? this.#options.startTimeoutMs : waitMs) - this.#options.now();
       if (leftMs > 0) await bounded(this.#state.done, leftMs);
     }
     const state = this.#state;
     if (state.kind === 'up') return state.live;
-    throw new RpcError(own.upstreamDown, `server \`${this.name}\` ${this.#why()}; nothing was sent`);
+    throw new RpcError(
+      own.upstreamDown,
+      `server \`${this.name}\` ${whyNotUp(this.#state, this.#options.now())}; nothing was sent`,
+    );
   }
 
   /** Ends it for good, with all that it started. */
   async stop(): Promise<void> {
+    const starting = this.#state.kind === 'starting' ? this.#state.done : undefined;
     this.#state = { kind: 'stopped' };
     clearTimeout(this.#timer);
-    this.#unwatch?.();
-    this.resources.disconnected();
-    this.tasks.disconnected();
-    await Promise.all([this.#closing, this.#connection?.close()]);
-  }
-
-  #why(): string {
-    const state = this.#state;
-    switch (state.kind) {
-      case 'down': {
-        const inS = Math.max(0, Math.ceil((state.nextTryMs - this.#options.now()) / 1000));
-        return `is down: ${state.error.message} (next try in ${inS} s)`;
-      }
-      case 'starting':
-        return 'is still starting';
-      case 'idle':
-      case 'stopped':
-      case 'up':
-        return 'is stopped';
-      default:
-        throw state satisfies never;
-    }
+    this.#disconnected();
+    // A start that is under way may have opened a channel that nobody else knows of.
+    await Promise.all([this.#closing, this.#connection?.close(), starting]);
   }
 
   async #connect(): Promise<void> {
@@ -230,6 +215,7 @@ export class Upstream {
       if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
+      this.#lookAfter(connection, profile);
       for (const watch of [this.resources, this.tasks])
         watch
           .connected(connection, profile)
@@ -251,7 +237,7 @@ export class Upstream {
         await this.#connect();
         return;
       }
-      this.#fall(afterRefusal(error as Error, this.#refused), false);
+      this.#fall(afterRefusal(startFailure(error as Error), this.#refused), false);
     }
   }
 
@@ -307,7 +293,13 @@ export class Upstream {
     if (this.transport === 'stdio' || !(error instanceof ChannelError) || error.reason !== 'unreachable')
       return;
     if (this.live?.connection !== connection) return;
-    retire(connection);
+    this.#replace(connection, error);
+  }
+
+  /** Another connection is opened, and a process started for it. */
+  #replace(connection: Connection, error: Error): void {
+    if (this.transport === 'stdio') this.#closing = connection.close();
+    else retire(connection);
     this.#fall(error, true);
   }
 
@@ -320,80 +312,71 @@ export class Upstream {
 
   #fall(error: Error, restart: boolean): void {
     const now = this.#options.now();
-    if (this.#state.kind === 'up' && now - this.#state.sinceMs >= stableMs) this.#backoff.reset();
+    const upMs = this.#state.kind === 'up' ? now - this.#state.sinceMs : 0;
+    this.#disconnected();
+    // The next process may be another, and one that fell on its first words for another reason must be asked again.
+    this.#probe = true;
+    const waitMs = this.#restarts.fell(upMs, askedPatienceMs(error));
+    this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
+    this.#options.events.down(this, error, restart);
+    // At once where it was up, so that whoever calls now waits for it instead of being told that it is down.
+    if (waitMs === 0 && restart) this.start();
+    else this.#timer = setTimeout(() => this.start(), waitMs);
+  }
+
+  #disconnected(): void {
+    clearTimeout(this.#stableTimer);
+    this.#stopPulse?.();
     this.#unwatch?.();
     this.resources.disconnected();
     this.tasks.disconnected();
     this.#watching = false;
-    // The next process may be another, and one that fell on its first words for another reason must be asked again.
-    this.#probe = true;
-    const waitMs = this.#backoff.next();
-    this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
-    this.#options.events.down(this, error, restart);
-    // At once means that whoever calls now waits for it instead of being told that it is down.
-    if (waitMs === 0) this.start();
-    else this.#timer = setTimeout(() => this.start(), waitMs);
+  }
+
+  /** For as long as it is up. */
+  #lookAfter(connection: Connection, profile: Profile): void {
+    const { probe, idleMs, now, restart, events } = this.#options;
+    this.#stableTimer = setTimeout(() => {
+      this.#restarts.reset();
+      events.stable(this);
+    }, restart.stableMs).unref();
+    this.#stopPulse = keepPulse(connection, {
+      probe,
+      idleMs,
+      now,
+      dead: (error) => {
+        if (this.live?.connection === connection) this.#replace(connection, new Unresponsive(error));
+      },
+      idle: () => {
+        if (this.live?.connection === connection) this.#sleep(connection, profile);
+      },
+    });
+  }
+
+  #sleep(connection: Connection, profile: Profile): void {
+    // Of tasks nobody knows here whether they still run.
+    if (this.resources.isWatched || declaresTasks(profile.capabilities)) return;
+    this.#disconnected();
+    this.#state = { kind: 'asleep', profile };
+    this.#closing = connection.close();
+    this.#options.events.asleep(this);
   }
 
   /** Keeps a stream open on which changes are told, where the upstream has one. */
   #watch(connection: Connection, profile: Profile): void {
-    const kinds = (['tools', 'prompts', 'resources'] as const).filter((kind) =>
-      declaresChanges(profile, kind),
-    );
-    // Without changed lists, the stream of a legacy server still carries what its resources do.
-    const isWatched = profile.dialect.era === 'legacy' && canWatch(profile);
-    if (kinds.length === 0 && !isWatched) return;
-    let again = false;
-    this.#unwatch = connection.watch(kinds, {
-      open: () => {
+    const { events, random, now } = this.#options;
+    this.#unwatch = watchLists(connection, profile, {
+      open: (kinds, again) => {
         this.#watching = true;
-        const { listChanged, mayHaveChanged } = this.#options.events;
-        (again ? listChanged : mayHaveChanged)(this, [...kinds, 'templates']);
-        again = true;
+        if (again) events.listChanged(this, kinds);
+        else events.mayHaveChanged(this, kinds);
       },
       ended: () => {
         this.#watching = false;
       },
-      count: (delta) => this.#options.events.listening(this, delta),
-      random: this.#options.random,
-      now: this.#options.now,
+      count: (delta) => events.listening(this, delta),
+      random,
+      now,
     });
   }
-}
-
-const declaresChanges = (profile: Profile, kind: ListKind): boolean => {
-  const capability = profile.capabilities[lists[kind].capability];
-  return (
-    typeof capability === 'object' &&
-    capability !== null &&
-    (capability as { listChanged?: unknown }).listChanged === true
-  );
-};
-
-/** Both of what was tried, since nobody can know which of the two was meant to work. */
-const afterRefusal = (error: Error, refused: PostRefused | undefined): Error =>
-  refused === undefined
-    ? error
-    : new Error(`${refused.message}; over HTTP+SSE: ${error.message}`, { cause: error });
-
-async function bounded(done: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([done, late]);
-  clearTimeout(timer);
-}
-
-/** Closes a connection when the calls that it still carries have ended, or after a while. */
-function retire(connection: Connection): void {
-  const stepMs = 250;
-  let leftMs = retireMs;
-  const timer = setInterval(() => {
-    leftMs -= stepMs;
-    if (connection.callsInFlight > 0 && leftMs > 0) return;
-    clearInterval(timer);
-    void connection.close();
-  }, stepMs);
-  timer.unref();
 }

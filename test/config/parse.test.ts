@@ -24,7 +24,7 @@ describe('an empty config', () => {
       names: { separator: '__', max: 50 },
       lists: { deadlineMs: 5000, pageSize: 1000 },
       cache: { defaultTtlMs: 60_000, bytesMax: 64 * 1024 ** 2 },
-      probe: { intervalMs: 30_000 },
+      probe: { intervalMs: 30_000, timeoutMs: 10_000 },
       limits: {
         bodyBytesMax: 8 * 1024 ** 2,
         holdBytes: 256 * 1024,
@@ -58,6 +58,7 @@ test('a server with nothing but a command has every default', () => {
     startTimeoutMs: 30_000,
     timeoutMs: 300_000,
     maxTimeoutMs: 3_600_000,
+    restart: { initialMs: 250, maxMs: 60_000, stableMs: 10_000 },
     concurrency: { max: 1000, queueMax: 1000, queueMs: 30_000 },
     breaker: { failures: 10, cooldownMs: 1000, cooldownMaxMs: 30_000 },
     passthrough: [],
@@ -80,7 +81,7 @@ legacySse: true
 names: { separator: ., max: 64 }
 lists: { deadline: 2500ms, pageSize: 10 }
 cache: { defaultTtl: 0s, max: 1GiB }
-probe: { interval: 1h }
+probe: { interval: 1h, timeout: 5s }
 drainTimeout: 3s
 limits:
   { body: 1B, holdBytes: 2KiB, result: 3MiB, callsInFlight: 4, instances: 11, listenStreams: 5, pages: 6, listItems: 7,
@@ -100,6 +101,7 @@ servers:
     timeout: 2s
     maxTimeout: 3s
     idleTimeout: 4s
+    restart: { initial: 1s, max: 2s, stable: 3s }
     concurrency: { max: 5, queue: 0, queueTimeout: 6s }
     breaker: { failures: 0, cooldown: 7s, maxCooldown: 8s }
     passthrough: [/files]
@@ -117,7 +119,7 @@ servers:
     names: { separator: '.', max: 64 },
     lists: { deadlineMs: 2500, pageSize: 10 },
     cache: { defaultTtlMs: 0, bytesMax: 1024 ** 3 },
-    probe: { intervalMs: 3_600_000 },
+    probe: { intervalMs: 3_600_000, timeoutMs: 5000 },
     drainTimeoutMs: 3000,
     limits: {
       bodyBytesMax: 1,
@@ -144,6 +146,7 @@ servers:
       timeoutMs: 2000,
       maxTimeoutMs: 3000,
       idleTimeoutMs: 4000,
+      restart: { initialMs: 1000, maxMs: 2000, stableMs: 3000 },
       concurrency: { max: 5, queueMax: 0, queueMs: 6000 },
       breaker: { failures: 0, cooldownMs: 7000, cooldownMaxMs: 8000 },
       passthrough: ['/files'],
@@ -331,15 +334,7 @@ describe('what is filled in', () => {
   });
 });
 
-describe('a key whose behaviour is still to come', () => {
-  test.each([
-    ['probe: { interval: 5s }', 'probe.interval: has no effect yet'],
-    ['servers: { x: { command: a, idleTimeout: 5m } }', 'servers.x.idleTimeout: has no effect yet'],
-  ])('%s is told', (text, warning) => {
-    const { warnings } = parse(text);
-    expect(warnings.filter((line) => !line.startsWith('servers: none'))).toEqual([warning]);
-  });
-
+describe('a warning', () => {
   test('is not told where it is set to its default', () => {
     const text = `trustedProxies: []
 servers:
@@ -392,8 +387,8 @@ test('a config written as JSON by a program is read', () => {
   const { servers, lists, probe, warnings } = parse(text);
   expect({ lists, probe, warnings }).toEqual({
     lists: { deadlineMs: 2500, pageSize: 1000 },
-    probe: { intervalMs: 400 },
-    warnings: ['probe.interval: has no effect yet'],
+    probe: { intervalMs: 400, timeoutMs: 10_000 },
+    warnings: [],
   });
   expect(servers.map(({ target }) => target)).toEqual([
     {

@@ -42,6 +42,7 @@ async function everything(): Promise<Exposition> {
   metrics.queued('u', 1);
   metrics.queueWait('u', 1);
   metrics.breakerOpen('u', true);
+  metrics.crashLoop('u', true);
   metrics.limitHit('body');
   metrics.authFailure('missing');
   metrics.passthrough('u', '200');

@@ -8,6 +8,7 @@ test('a transport that can not be loaded leaves its server down, and is tried ag
   const options = {
     name: 'far',
     transports: ['streamable-http'],
+    restart: { initialMs: 10, maxMs: 10, stableMs: 10 },
     open: () => {
       opened++;
       return Promise.reject(new Error(`no module ${randomUUID()}`));

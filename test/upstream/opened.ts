@@ -8,8 +8,9 @@ import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { ListKind } from '../../src/protocol/methods.ts';
 import { openUpstream } from '../../src/upstream/open.ts';
+import type { Live } from '../../src/upstream/state.ts';
 import { TaskIds } from '../../src/upstream/task-ids.ts';
-import type { Live, Upstream } from '../../src/upstream/upstream.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
 
 export interface Opened {
   readonly upstream: Upstream;
@@ -39,6 +40,8 @@ export function openOne(server: object, more: object = {}): Opened {
     events: {
       up: () => told.push('up'),
       down: (_, error, restart) => told.push(`${restart ? 'lost' : 'down'}: ${error.message}`),
+      stable: () => told.push('stable'),
+      asleep: () => told.push('asleep'),
       listChanged: (_, kinds) => told.push(`changed ${names(kinds)}`),
       resourceUpdated: (_, uri) => told.push(`updated ${uri}`),
       taskChanged: (_, { taskId }) => told.push(`task ${taskId}`),

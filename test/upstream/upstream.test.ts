@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Call, type Reply } from '../../src/protocol/call.ts';
 import { RpcError } from '../../src/protocol/errors.ts';
-import { paramOf, scanInbound } from '../../src/protocol/message.ts';
-import type { Live } from '../../src/upstream/upstream.ts';
 import {
   childScript,
   discovered,
@@ -13,6 +10,7 @@ import {
   type Scripted,
   startScript,
 } from '../support/scripted.ts';
+import { callOf, send } from './calls.ts';
 import { closeAll, openOne } from './opened.ts';
 
 const endings: (() => unknown)[] = [];
@@ -34,23 +32,6 @@ function child(code: string) {
 }
 
 const modernChild = "on['server/discover'] = ({ reply }) => reply(discovered);";
-
-function callOf(name: string): Call {
-  const params = {
-    name,
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': {},
-    },
-  };
-  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
-  const inbound = scanInbound(body, { strict: true, depthMax: 64 });
-  if (inbound.kind !== 'request') throw new Error(inbound.kind);
-  return new Call(inbound.request, { name: 'nobody' }, new Map(), () => undefined);
-}
-
-const send = ({ connection }: Live, call: Call): Promise<Reply> =>
-  connection.send(call, { member: paramOf(call.request, 'name'), name: 'x', paramHeaders: [] });
 
 const isAlive = (pid: number): boolean => {
   try {

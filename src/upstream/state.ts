@@ -1,0 +1,43 @@
+/** The states of an upstream. */
+import type { Connection, Profile } from './connection.ts';
+
+/** An upstream that answers. */
+export interface Live {
+  readonly connection: Connection;
+  readonly profile: Profile;
+}
+
+/** Where it is in its life. */
+export type UpstreamState =
+  | { readonly kind: 'idle' }
+  | {
+      readonly kind: 'starting';
+      readonly sinceMs: number;
+      readonly done: Promise<void>;
+      /** A call needs it, and waits for as long as a start may take. */
+      readonly isWaking: boolean;
+    }
+  | { readonly kind: 'up'; readonly live: Live; readonly sinceMs: number }
+  /** Stopped since nobody called it, until somebody does; its lists are as they were. */
+  | { readonly kind: 'asleep'; readonly profile: Profile }
+  | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
+  | { readonly kind: 'stopped' };
+
+/** What a caller is told of an upstream that is not up, after its name. */
+export function whyNotUp(state: UpstreamState, nowMs: number): string {
+  switch (state.kind) {
+    case 'down': {
+      const inS = Math.max(0, Math.ceil((state.nextTryMs - nowMs) / 1000));
+      return `is down: ${state.error.message} (next try in ${inS} s)`;
+    }
+    case 'starting':
+      return 'is still starting';
+    case 'idle':
+    case 'stopped':
+    case 'asleep':
+    case 'up':
+      return 'is stopped';
+    default:
+      throw state satisfies never;
+  }
+}

@@ -1,0 +1,33 @@
+import { afterEach, expect, test } from 'vitest';
+import { startGateway } from '../support/gateway.ts';
+import { childScript } from '../support/scripted.ts';
+
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const ending of endings.splice(0).reverse()) await ending();
+});
+
+test('a child that only ever ends is said to be in a crash loop, once, in the log, the readiness and the metrics', async () => {
+  const child = childScript("console.error('no licence'); process.exit(1);");
+  endings.push(() => child.stop());
+  const gateway = await startGateway({
+    servers: { one: { ...child.server, restart: { initial: '5ms', max: '10ms' } } },
+  });
+  endings.push(() => gateway.stop());
+  const one = async () =>
+    ((await (await fetch(`${gateway.admin}/readyz`)).json()) as ReadinessOfOne).upstreams.one;
+  await expect.poll(one, { timeout: 20_000 }).toMatchObject({
+    state: 'crash_loop',
+    error: expect.stringContaining('no licence'),
+  });
+  const before = child.starts();
+  await expect.poll(() => child.starts(), { timeout: 20_000 }).toBeGreaterThan(before + 2);
+  expect(gateway.lines.filter(({ msg }) => String(msg).includes('crash loop'))).toHaveLength(1);
+  expect(await (await fetch(`${gateway.admin}/metrics`)).text()).toContain(
+    'mcpyard_upstream_crash_loop{upstream="one"} 1',
+  );
+});
+
+interface ReadinessOfOne {
+  readonly upstreams: { readonly one: object };
+}
