@@ -17,3 +17,5 @@ process.on('message', async (id) => {
 });
 // The channel must not keep a gateway alive that was told to stop.
 process.channel?.unref();
+// Whoever watches is gone.
+process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));

@@ -77,3 +77,4 @@ process.on('message', async (command) => {
   else if (command.hear) process.send(await hear(command.withinMs));
   else process.send(await closeAll());
 });
+process.once('disconnect', () => process.exit());
