@@ -4,8 +4,9 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nginxVersion } from './nginx.mjs';
 import { markdownOf } from './report.mjs';
-import { owedRow } from './rows.mjs';
+import { needsNginx, owedRow } from './rows.mjs';
 
 const openMs = 10_000;
 
@@ -20,6 +21,8 @@ function opens(port) {
 /** A bench for one scenario; `stop` ends all that was started and leaves no file. */
 export function createBench({ programs, rounds, sliceMs, warmMs, tries, say = console.log }) {
   const base = mkdtempSync(path.join(tmpdir(), 'mcpyard-bench-'));
+  const drop = () => rmSync(base, { recursive: true, force: true });
+  process.once('exit', drop);
   const stops = [];
   const tables = [];
   const owed = [];
@@ -39,15 +42,19 @@ export function createBench({ programs, rounds, sliceMs, warmMs, tries, say = co
     note: say,
     /** A row of what has to be seen, with the summary of its ratio or figure. */
     owe(row, value) {
+      if (needsNginx(row) && nginxVersion() === undefined) {
+        say(`\nleft out, since there is no nginx: ${row}`);
+        return;
+      }
       const line = owedRow(row, value);
       owed.push(line);
       say(`\n${line.work}: ${line.shown}, ${line.verdict}`);
     },
     folder: (name) => mkdtempSync(path.join(base, `${name}-`)),
     async started(starting) {
-      const process = await starting;
-      stops.push(process.stop);
-      return process;
+      const begun = await starting;
+      stops.push(begun.stop);
+      return begun;
     },
     async untilOpen(port) {
       const until = Date.now() + openMs;
@@ -58,7 +65,8 @@ export function createBench({ programs, rounds, sliceMs, warmMs, tries, say = co
     },
     async stop() {
       await Promise.all(stops.map((stop) => stop()));
-      rmSync(base, { recursive: true, force: true });
+      process.removeListener('exit', drop);
+      drop();
     },
   };
 }

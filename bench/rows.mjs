@@ -7,6 +7,7 @@ const percent = (value) => `${(value * 100).toFixed(1)} %`;
 
 const rows = {
   modern: {
+    needs: 'nginx',
     work: 'tools/call, modern client and HTTP upstream, 200 B, 64 connections: throughput against nginx',
     better: 'more',
     floor: 0.24,
@@ -28,6 +29,7 @@ const rows = {
     show: times(1),
   },
   stdio: {
+    needs: 'nginx',
     work: 'the same, stdio upstream, against nginx over HTTP',
     better: 'more',
     floor: 0.35,
@@ -35,6 +37,7 @@ const rows = {
     show: times(2),
   },
   middle: {
+    needs: 'nginx',
     work: '64 KiB results, 16 connections: throughput against nginx',
     better: 'more',
     floor: 0.28,
@@ -42,6 +45,7 @@ const rows = {
     show: times(2),
   },
   large: {
+    needs: 'nginx',
     work: '1 MiB results, 8 connections: throughput against nginx',
     better: 'more',
     floor: 0.55,
@@ -49,6 +53,7 @@ const rows = {
     show: times(2),
   },
   median: {
+    needs: 'nginx',
     work: 'one connection, 200 B: median latency against nginx',
     better: 'less',
     floor: 1.35,
@@ -56,6 +61,7 @@ const rows = {
     show: times(2),
   },
   p99: {
+    needs: 'nginx',
     work: '16 connections, 200 B: 99th percentile against nginx',
     better: 'less',
     floor: 8,
@@ -70,6 +76,7 @@ const rows = {
     show: times(2),
   },
   list: {
+    needs: 'nginx',
     work: 'tools/list of 500 tools from the cache, one connection: throughput against nginx with the same bytes',
     better: 'more',
     floor: 1,
@@ -134,6 +141,9 @@ const rows = {
     show: percent,
   },
 };
+
+/** Whether the row is a ratio to nginx. */
+export const needsNginx = (id) => rows[id]?.needs === 'nginx';
 
 /** A line of the table of what has to be seen, from the summary of what was measured. */
 export function owedRow(id, value) {

@@ -13,7 +13,7 @@
  *
  * Exits with 1 if a scenario failed or an answer was wrong; a row below its floor is told, and no failure.
  */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { createBench } from './bench.mjs';
@@ -84,7 +84,8 @@ async function main() {
     scenarios: found,
   };
   const out = values.out ?? path.join(cacheFolder('.'), 'result');
-  writeFileSync(`${out}.json`, `${JSON.stringify(result, undefined, 1)}\n`);
+  mkdirSync(path.dirname(out), { recursive: true });
+  writeFileSync(`${out}.json`, `${JSON.stringify(result, undefined, 2)}\n`);
   writeFileSync(`${out}.md`, pageOf(result));
   console.log(`\n${out}.md, ${out}.json`);
   return found.every(isGood);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import path from 'node:path';
 import { root } from './cache.mjs';
-import { nginxVersion } from './servers.mjs';
+import { nginxVersion } from './nginx.mjs';
 
 const gibibyte = 1024 ** 3;
 

@@ -4,8 +4,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opened } from '../client.mjs';
+import { freePort } from '../free-port.mjs';
 import { plainEnv, start } from '../processes.mjs';
-import { freePort, startMock, stdioMock } from '../servers.mjs';
+import { startMock, stdioMock } from '../servers.mjs';
 import { installPeers } from './install.mjs';
 
 const node = process.execPath;

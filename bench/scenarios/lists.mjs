@@ -2,9 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { listedTools, post } from '../client.mjs';
+import { nginxVersion, startNginx } from '../nginx.mjs';
 import { aggregator } from '../peers/peers.mjs';
 import { compare, plural } from '../rounds.mjs';
-import { asLegacy, direct, nginxVersion, startGateway, startMock, startNginx } from '../servers.mjs';
+import { asLegacy, direct, startGateway, startMock } from '../servers.mjs';
 import { urls } from './targets.mjs';
 
 const upstreams = 10;

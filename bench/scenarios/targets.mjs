@@ -1,14 +1,7 @@
 /** Targets that several scenarios have in common. */
 import { listedTools } from '../client.mjs';
-import {
-  asLegacy,
-  direct,
-  nginxVersion,
-  startGateway,
-  startMock,
-  startNginx,
-  stdioMock,
-} from '../servers.mjs';
+import { nginxVersion, startNginx } from '../nginx.mjs';
+import { asLegacy, direct, startGateway, startMock, stdioMock } from '../servers.mjs';
 
 /** This many servers of a config, `u0` and so on, all at one mock. */
 export const urls = (port, count) =>
