@@ -1,6 +1,7 @@
 /** The names that clients see, and where each comes from, for `check` and `explain`. */
 import type { Catalog } from './catalog/catalog.ts';
 import { publicName } from './catalog/names.ts';
+import { openAlias } from './catalog/uri-alias.ts';
 import { templateTest } from './catalog/uri-template.ts';
 import type { Config, ServerConfig } from './config/config.ts';
 import { type ListKind, listKinds } from './protocol/methods.ts';
@@ -23,16 +24,24 @@ export interface Names {
   readonly taken: readonly NamedItem[];
 }
 
-/** Who answers for a URI, and why: the first that lists it, else the first whose template fits, else the only one. */
+/** Who answers for a URI, and why: the first that lists it, else whom an alias names, else the first whose template fits, else the only one. */
 export interface UriOwner {
   readonly server: string;
-  readonly rule: 'listed' | 'template' | 'only';
+  readonly rule: 'listed' | 'alias' | 'template' | 'only';
   readonly template?: string;
+  /** What the server calls it. */
+  readonly localUri: string;
 }
 
 export const noNames: Names = { listed: [], taken: [] };
 
-function itemOf(kind: ListKind, localName: string, server: ServerConfig, max: number): NamedItem {
+function itemOf(
+  kind: ListKind,
+  localName: string,
+  server: ServerConfig,
+  max: number,
+  uri = localName,
+): NamedItem {
   const { rename } = server.tools;
   const own =
     kind === 'tools' && Object.hasOwn(rename, localName) ? (rename[localName] ?? localName) : localName;
@@ -41,23 +50,30 @@ function itemOf(kind: ListKind, localName: string, server: ServerConfig, max: nu
     kind,
     server: server.name,
     localName,
-    name: isUri ? localName : publicName(server.prefix, own, max),
-    whole: isUri ? localName : server.prefix + own,
+    name: isUri ? uri : publicName(server.prefix, own, max),
+    whole: isUri ? uri : server.prefix + own,
   };
 }
 
 /** The names of all kinds, in the order in which clients see them. */
 export async function namesOf({ names: { max } }: Config, catalog: Catalog): Promise<Names> {
   const servers = new Map(catalog.members.map(({ server }) => [server.name, server]));
-  const item = (kind: ListKind, localName: string, upstream: string): readonly NamedItem[] => {
+  const item = (
+    kind: ListKind,
+    localName: string,
+    upstream: string,
+    uri = localName,
+  ): readonly NamedItem[] => {
     const server = servers.get(upstream);
-    return server === undefined ? [] : [itemOf(kind, localName, server, max)];
+    return server === undefined ? [] : [itemOf(kind, localName, server, max, uri)];
   };
   const found: Names[] = [];
   for (const kind of listKinds) {
     const { entries, taken } = (await catalog.list(kind)).merged;
     found.push({
-      listed: entries.flatMap(({ localKey, upstream }) => item(kind, localKey, upstream)),
+      listed: entries.flatMap(({ localKey, publicKey, upstream }) =>
+        item(kind, localKey, upstream, publicKey),
+      ),
       taken: [...taken].flatMap(([upstream, items]) =>
         items.flatMap(({ name }) => item(kind, name, upstream)),
       ),
@@ -78,11 +94,13 @@ export async function ownerOf(
   const resolved = await catalog.resolveUri(uri);
   if (resolved.kind === 'unknown') return undefined;
   const server = resolved.member.server.name;
-  if (resolved.entry !== undefined) return { server, rule: 'listed' };
+  const localUri = resolved.localKey;
+  if (resolved.entry !== undefined) return { server, rule: 'listed', localUri };
+  if (openAlias(uri)?.upstream === server) return { server, rule: 'alias', localUri };
   const template = listed.find(
     (item) => item.kind === 'templates' && item.server === server && templateTest(item.name)?.(uri) === true,
   );
   return template === undefined
-    ? { server, rule: 'only' }
-    : { server, rule: 'template', template: template.name };
+    ? { server, rule: 'only', localUri }
+    : { server, rule: 'template', template: template.name, localUri };
 }

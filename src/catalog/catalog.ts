@@ -11,14 +11,15 @@ import { askedPatienceMs } from '../upstream/failure.ts';
 import type { Instances } from '../upstream/instances.ts';
 import type { Live } from '../upstream/state.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import { AppUris, onlyCalled } from './apps.ts';
 import type { Entry, LeftOut } from './entry.ts';
 import { type Listing, listingOf, type Member, offers } from './listing.ts';
 import type { Merged } from './merge.ts';
 import type { Merges } from './merges.ts';
+import { UriOwners } from './owners.ts';
 import { fetchList, type RawList } from './pages.ts';
 import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
 import type { Fetch, ShelfStore } from './store.ts';
-import { templateTest } from './uri-template.ts';
 
 /** Whose a name, URI or id is, and what its upstream calls it. */
 export interface Found {
@@ -45,6 +46,7 @@ export interface CatalogOptions {
   changed(kinds: readonly ListKind[]): void;
 }
 
+const appKinds = ['tools', 'resources', 'templates'] as const;
 const retryMs = 5_000;
 /** A server that asks for more patience is asked again after this all the same. */
 const patienceMaxMs = 300_000;
@@ -54,7 +56,10 @@ const pageTimeoutMs = 60_000;
 export class Catalog {
   readonly #options: CatalogOptions;
   readonly #members: ReadonlyMap<string, Member>;
+  /** Who owns a URI. */
+  readonly owners: UriOwners;
   readonly #store: ShelfStore;
+  readonly #apps = new AppUris();
   readonly #arrivals = new Set<Promise<void>>();
   readonly #merged = new Map<ListKind, { readonly version: number; readonly merged: Merged }>();
 
@@ -62,6 +67,11 @@ export class Catalog {
     this.#options = options;
     this.#members = new Map(options.members.map((member) => [member.server.name, member]));
     this.#store = options.store;
+    this.owners = new UriOwners({
+      members: () => this.members,
+      member: (name) => this.member(name),
+      merged: (kind) => this.#merge(kind),
+    });
   }
 
   get members(): readonly Member[] {
@@ -93,17 +103,15 @@ export class Catalog {
 
   /** Whose a tool or prompt is; waits for what may still bring it before it says unknown. */
   async resolve(kind: 'tools' | 'prompts', name: string): Promise<Resolved> {
-    const find = () => this.#lookUp(kind, name);
-    return find() ?? this.#search([kind], find);
+    const found = this.#lookUp(kind, name);
+    if (found !== undefined) return found;
+    if (kind === 'prompts') return this.#search([kind], () => this.#lookUp(kind, name));
+    return this.#search(appKinds, () => this.#lookUp(kind, name) ?? this.#bareTool(name));
   }
 
-  /** Whose a resource is: the first that lists it, else the first whose template fits, else the only one with resources. */
+  /** Whose a resource is; waits for the lists that tell. */
   async resolveUri(uri: string): Promise<Resolved> {
-    const listed = () => this.#lookUp('resources', uri);
-    return (
-      listed() ??
-      this.#search(['resources', 'templates'], () => listed() ?? this.#byTemplate(uri) ?? this.#onlyOne(uri))
-    );
+    return this.owners.listed(uri) ?? this.#search(['resources', 'templates'], () => this.owners.find(uri));
   }
 
   /** Whose a template is, by its own text. */
@@ -166,6 +174,14 @@ export class Catalog {
     ]);
   }
 
+  #withApps(tools: Merged): Merged {
+    return this.#apps.of(
+      tools,
+      () => [this.#merge('resources'), this.#merge('templates')],
+      (uri, upstream) => this.owners.outward(uri, upstream),
+    );
+  }
+
   #shelf(upstream: string, kind: ListKind): Shelf | undefined {
     const member = this.#members.get(upstream);
     return member && this.#store.get(member.key, kind);
@@ -180,9 +196,21 @@ export class Catalog {
       return shelf === undefined ? [] : [[server.name, shelf] as const];
     });
     const { merges, isShared } = this.#options;
-    const merged = merges.of(kind, shelves);
+    const plain = merges.of(kind, shelves);
+    const merged = kind === 'tools' ? this.#withApps(plain) : plain;
     if (isShared) this.#merged.set(kind, { version, merged });
     return merged;
+  }
+
+  /** Apps call the tools of their own server by its own names (MCP Apps). */
+  #bareTool(name: string): Resolved | undefined {
+    const entry = onlyCalled(name, this.#merge('tools'));
+    const member = entry && this.#members.get(entry.upstream);
+    if (entry === undefined || member === undefined) return undefined;
+    const hasApps = (['resources', 'templates'] as const).some((kind) =>
+      this.#store.get(member.key, kind)?.entries.some(({ localKey }) => localKey.startsWith('ui://')),
+    );
+    return hasApps ? { kind: 'found', member, localKey: entry.localKey, entry } : undefined;
   }
 
   #lookUp(kind: ListKind, name: string): Resolved | undefined {
@@ -190,25 +218,6 @@ export class Catalog {
     const member = entry && this.#members.get(entry.upstream);
     if (entry === undefined || member === undefined) return undefined;
     return { kind: 'found', member, localKey: entry.localKey, entry };
-  }
-
-  #byTemplate(uri: string): Resolved | undefined {
-    for (const entry of this.#merge('templates').entries) {
-      const member = this.#members.get(entry.upstream);
-      if (member !== undefined && templateTest(entry.localKey)?.(uri) === true)
-        return { kind: 'found', member, localKey: uri, entry: undefined };
-    }
-    return undefined;
-  }
-
-  #onlyOne(uri: string): Resolved | undefined {
-    const able = this.#options.members.filter(
-      ({ upstream }) => upstream.profile && offers(upstream.profile, 'resources'),
-    );
-    const [member] = able;
-    return able.length === 1 && member
-      ? { kind: 'found', member, localKey: uri, entry: undefined }
-      : undefined;
   }
 
   /** Looks when each list was seen once, and again when each is fresh, since what is unknown may have come since. */

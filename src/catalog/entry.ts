@@ -18,6 +18,7 @@ import { shapeOf } from '../protocol/shape.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 import type { Transport } from '../upstream/channel.ts';
 import { matchesGlob, publicName } from './names.ts';
+import { hasOpenScheme } from './uri-template.ts';
 
 export interface Entry {
   readonly upstream: string;
@@ -29,6 +30,8 @@ export interface Entry {
   readonly paramHeaders: readonly ParamHeader[];
   /** The server runs it only as a task of 2025-11-25. */
   readonly asTask: boolean;
+  /** Where its app lies, by its upstream's own URI (MCP Apps). */
+  readonly appUri: string | undefined;
   /** What its `outputSchema` says of structured content: an object, maybe something else, or nothing. */
   readonly output: Output;
 }
@@ -61,6 +64,7 @@ const shape = shapeOf({
     inputSchema: { keys: { type: leaf } },
     outputSchema: { keys: { type: leaf } },
     execution: { keys: { taskSupport: leaf } },
+    _meta: { keys: { ui: { keys: { resourceUri: leaf } }, 'ui/resourceUri': leaf } },
   },
 });
 
@@ -103,6 +107,8 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
   const checked =
     kind === 'tools' ? checkTool(item, members, context) : { kind: 'fine' as const, headers: [] };
   if (checked.kind === 'bad') return leftOut(kind, key, checked.reason);
+  if (kind === 'templates' && hasOpenScheme(key))
+    return leftOut(kind, key, 'its scheme is an expression, so that nobody could tell whose a URI is');
   const publicKey = publicKeyOf(kind, key, context);
   // Tasks of 2025-11-25 are not part of 2026-07-28, so nobody may be told to run a tool as one.
   const edits: Edit[] = context.era === 'legacy' ? withoutMember(item, find(members, 'execution')) : [];
@@ -119,10 +125,42 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
       asTask:
         context.era === 'legacy' &&
         textOf(item, find(find(members, 'execution')?.members, 'taskSupport')) === 'required',
+      appUri: textOf(item, appMembers(members)[0]),
       output: outputOf(item, find(members, 'outputSchema')),
     },
   };
 }
+
+/** Where an item says the URI of its app, in the form of today or in that of before. */
+function appMembers(members: Members): readonly Member[] {
+  const meta = find(members, '_meta')?.members;
+  const all = [find(find(meta, 'ui')?.members, 'resourceUri'), find(meta, 'ui/resourceUri')];
+  return all.filter((member) => member !== undefined);
+}
+
+/** What was read once may be as deep as it was. */
+const again: ScanOptions = { strict: false, depthMax: Number.POSITIVE_INFINITY };
+
+const replaced = (entry: Entry, pick: (members: Members) => readonly Member[], text: string): Buffer => {
+  const { members } = readObject(entry.bytes, 0, shape, again);
+  const bytes = Buffer.from(JSON.stringify(text));
+  return ownBytes(
+    splice(
+      entry.bytes,
+      pick(members).map(({ start, end }) => ({ start, end, bytes })),
+    ),
+  );
+};
+
+/** The same item under another public URI. */
+export function renamed(entry: Entry, kind: 'resources' | 'templates', publicKey: string): Entry {
+  const pick = (members: Members) => [find(members, keyOf[kind])].filter((member) => member !== undefined);
+  return { ...entry, publicKey, bytes: replaced(entry, pick, publicKey) };
+}
+
+/** The same tool with its app at another URI. */
+export const withAppUri = (entry: Entry, uri: string): Entry =>
+  uri === entry.appUri ? entry : { ...entry, bytes: replaced(entry, appMembers, uri) };
 
 function outputOf(item: Buffer, schema: Member | undefined): Output {
   if (!isObject(item, schema)) return 'undeclared';

@@ -1,7 +1,9 @@
 /** The lists of all upstreams as one: a table of names and the ready bytes of its pages. */
 import { type ListKind, lists } from '../protocol/methods.ts';
-import type { Entry, LeftOut } from './entry.ts';
+import { type Entry, type LeftOut, renamed } from './entry.ts';
 import type { Shelf } from './shelf.ts';
+import { aliasOf } from './uri-alias.ts';
+import { sampleOf, templateTest } from './uri-template.ts';
 
 export interface Merged {
   /** Public name (or URI) to its entry; the first upstream of the config that claims a name has it. */
@@ -24,8 +26,10 @@ export function merge(
 ): Merged {
   const table = new Map<string, Entry>();
   const taken = new Map<string, LeftOut[]>();
+  const claims = new Claims();
   for (const [upstream, shelf] of shelves) {
-    for (const entry of shelf.entries) {
+    for (const item of shelf.entries) {
+      const entry = ofItsOwn(kind, item, table, claims);
       const owner = table.get(entry.publicKey);
       if (owner === undefined) table.set(entry.publicKey, entry);
       else {
@@ -39,6 +43,47 @@ export function merge(
       }
     }
   }
+  return mergedOf(kind, table, taken);
+}
+
+/** The same list with other items in the places of some. */
+export function remade(kind: ListKind, { table, taken }: Merged, change: (entry: Entry) => Entry): Merged {
+  const changed = [...table].map(([key, entry]) => [key, change(entry)] as const);
+  return mergedOf(kind, new Map(changed), taken);
+}
+
+/** A URI that is another's leaves as an alias, and so does a template that reaches another's; http and https never do. */
+function ofItsOwn(kind: ListKind, entry: Entry, table: ReadonlyMap<string, Entry>, claims: Claims): Entry {
+  if (kind !== 'resources' && kind !== 'templates') return entry;
+  const { upstream, localKey } = entry;
+  const owner = table.get(entry.publicKey);
+  const isTaken =
+    owner === undefined ? kind === 'templates' && claims.isClaimed(entry) : owner.upstream !== upstream;
+  const alias = isTaken ? aliasOf({ upstream, uri: localKey }) : undefined;
+  return alias === undefined ? entry : renamed(entry, kind, alias);
+}
+
+const claimsMax = 200;
+
+/** The templates so far, of which each claims the URIs that it matches. */
+class Claims {
+  readonly #tests: { readonly upstream: string; readonly test: (uri: string) => boolean }[] = [];
+
+  /** Whether a template before, of another upstream, matches URIs of this one, which claims its own from now on. */
+  isClaimed({ upstream, localKey }: Entry): boolean {
+    const sample = sampleOf(localKey);
+    const isClaimed = this.#tests.some((other) => other.upstream !== upstream && other.test(sample));
+    const test = templateTest(localKey);
+    if (test !== undefined && this.#tests.length < claimsMax) this.#tests.push({ upstream, test });
+    return isClaimed;
+  }
+}
+
+function mergedOf(
+  kind: ListKind,
+  table: ReadonlyMap<string, Entry>,
+  taken: ReadonlyMap<string, readonly LeftOut[]>,
+): Merged {
   const entries = [...table.values()];
   const pages = new Map<string, Buffer>();
   const page = (start: number, size: number): Buffer => {

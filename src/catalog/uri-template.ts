@@ -40,9 +40,15 @@ function fits({ literals, open }: Parsed, uri: string): boolean {
   return true;
 }
 
-/** A test for URIs, or undefined where the scheme itself is an expression, so that any URI would fit. */
+/** Whether the scheme itself is an expression, so that any URI might fit. */
+export const hasOpenScheme = (template: string): boolean => /^[^:{]*\{/.test(template);
+
+/** A URI of the template, to find out whether another one claims it too. */
+export const sampleOf = (template: string): string => template.replace(expression, 'x');
+
+/** A test for URIs, or undefined where the scheme is an expression. */
 export function templateTest(template: string): ((uri: string) => boolean) | undefined {
-  if (template.startsWith('{')) return undefined;
+  if (hasOpenScheme(template)) return undefined;
   const parsed = parse(template);
   return (uri) => uri.length <= uriLengthMax && fits(parsed, uri);
 }

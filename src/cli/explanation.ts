@@ -38,6 +38,7 @@ function prefixReason({ name, prefix }: ServerConfig, separator: string): string
 }
 
 function nameReasons(item: NamedItem, server: ServerConfig, config: Config): readonly string[] {
+  if (isUri(item) && item.localName !== item.name) return [aliased];
   if (isUri(item))
     return ['URIs stay as their server has them; the first server of the config that lists one has it'];
   const { rename } = server.tools;
@@ -66,8 +67,13 @@ const rivalReasons = (item: NamedItem, { names }: Inspection): readonly string[]
         : `server ${server} comes later in the config, so its ${nouns[kind]} \`${localName}\`, which would have the same name, is left out: a \`prefix\`${kind === 'tools' ? ' or `tools.rename`' : ''} there brings it back`,
     );
 
+const aliased =
+  'the name of the server stands after the scheme, since another one owns the URI that it has for it';
+
 function byOwner(name: string, { owner }: Inspection): Explanation['owners'] {
   if (owner === undefined || owner.rule === 'listed') return [];
+  if (owner.rule === 'alias')
+    return [{ kind: 'resource', server: owner.server, localName: owner.localUri, reasons: [aliased] }];
   const reason =
     owner.rule === 'template'
       ? `no server lists it, and this is the first whose template matches: \`${owner.template}\``

@@ -83,7 +83,9 @@ function named(call: Call, what: 'tool' | 'prompt', options: DispatchOptions): P
   const send = (resolved: Resolved): Promise<Reply> => {
     const found = known(resolved, what, value, catalog);
     call.known =
-      what === 'tool' ? { tool: value, output: found.entry?.output ?? 'undeclared' } : { prompt: value };
+      what === 'tool'
+        ? { tool: found.entry?.publicKey ?? value, output: found.entry?.output ?? 'undeclared' }
+        : { prompt: value };
     return forward(call, found, member, options);
   };
   const at = catalog.find(kind, value);

@@ -1,5 +1,6 @@
 /** Sends a call to the upstream that it is for: through its bulkhead, under its deadline, measured. */
 import type { Found } from '../catalog/catalog.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
 import type { BridgeOutcome } from '../observe/labels.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Deadlines } from '../policy/deadline.ts';
@@ -10,12 +11,14 @@ import { paramOf } from '../protocol/message.ts';
 import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
 import { blames } from '../upstream/failure.ts';
 import type { Live } from '../upstream/state.ts';
+import { outward } from './aliases.ts';
 import type { Bulkhead, Bulkheads } from './bulkhead.ts';
 import { errorType } from './layers.ts';
 import { abortable, whenOver } from './long-reply.ts';
 import { waited } from './waited.ts';
 
 export interface ForwardOptions {
+  readonly catalogs: Catalogs;
   readonly metrics: Metrics;
   readonly deadlines: Deadlines;
   readonly bulkheads: Bulkheads;
@@ -148,10 +151,12 @@ function send(
     (reply) => {
       measure(errorType(reply.outcome), bridged(reply.outcome));
       bulkhead.judge(connection, 'works', isProbe, undefined);
-      return whenOver(abortable(reply, call), () => {
+      const watched = whenOver(abortable(reply, call), () => {
         options.deadlines.end(deadline);
         bulkhead.concurrency.leave();
       });
+      const catalog = options.catalogs.of(call.caller);
+      return catalog.owners.mayAlias(found.member) ? outward(watched, catalog, server.name) : watched;
     },
     (error: unknown) => {
       options.deadlines.end(deadline);

@@ -10,6 +10,7 @@ const entry = (upstream: string, publicKey: string, localKey = publicKey): Entry
   bytes: Buffer.from(`{"name":"${publicKey}","from":"${upstream}"}`),
   paramHeaders: [],
   asTask: false,
+  appUri: undefined,
   output: 'undeclared',
 });
 const shelf = (...entries: readonly Entry[]): Shelf => ({

@@ -1,0 +1,36 @@
+/** URIs in results of upstreams: those that another owns leave as aliases, so that each leads back to where it came from. */
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Reply, ReplyRest } from '../protocol/call.ts';
+import { UriStream } from '../protocol/uri-stream.ts';
+
+/** In all that names a resource, but for the contents of a read: `resource_link`, `resource`, `resourceUri`. */
+const mark = Buffer.from('resource');
+const contents = Buffer.from('"contents"');
+
+const namesResource = (parts: readonly Buffer[]): boolean =>
+  parts.some((part) => part.indexOf(mark) >= 0 || part.indexOf(contents) >= 0);
+
+/** The reply as it may leave; the same where its bytes name no resource. */
+export function outward(reply: Reply, catalog: Catalog, upstream: string): Reply {
+  const { parts, rest } = reply;
+  if (rest === undefined && !namesResource(parts)) return reply;
+  const stream = new UriStream((uri) => catalog.owners.outward(uri, upstream));
+  const pieces = parts.flatMap((part) => stream.push(part));
+  if (rest === undefined) return { ...reply, parts: pieces };
+  return { ...reply, parts: pieces, rest: rewritten(rest, stream) };
+}
+
+const rewritten = (rest: ReplyRest, stream: UriStream): ReplyRest => ({
+  read: (reader) =>
+    rest.read({
+      data: (chunk) => {
+        let isMore = true;
+        for (const piece of stream.push(chunk)) isMore = reader.data(piece) && isMore;
+        return isMore;
+      },
+      end: () => reader.end(),
+      fail: (cause) => reader.fail(cause),
+    }),
+  resume: () => rest.resume(),
+  destroy: () => rest.destroy(),
+});
