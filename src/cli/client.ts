@@ -45,7 +45,11 @@ async function fetchFor({ tls }: Config): Promise<{ readonly fetch?: Fetch }> {
   }
 }
 
-async function runningAt(config: Config, access: PostOptions): Promise<Client | undefined> {
+async function runningAt(
+  config: Config,
+  access: PostOptions,
+  terminal: Terminal,
+): Promise<Client | undefined> {
   const { listen, tls } = config;
   const { port } = listen;
   if (port === 0) return undefined;
@@ -53,7 +57,11 @@ async function runningAt(config: Config, access: PostOptions): Promise<Client | 
   const scheme = tls === undefined ? 'http' : 'https';
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`;
   const signal = AbortSignal.timeout(probeMs);
-  const answer = await post(url, 'server/discover', {}, { ...access, signal });
+  const refused = (): void =>
+    terminal.err(
+      `What runs at ${url} wants a key, in MCPYARD_KEY or by --key; the servers are started for this one question instead\n`,
+    );
+  const answer = await post(url, 'server/discover', {}, { ...access, signal, refused });
   return isGateway(answer) ? clientOf(url, access) : undefined;
 }
 
@@ -105,5 +113,5 @@ export async function openClient(flags: Flags, terminal: Terminal): Promise<Clie
   const config = await readConfig(flags, terminal);
   if (config === undefined) return undefined;
   const access = { ...keyFrom(flags, terminal), ...(await fetchFor(config)) };
-  return (await runningAt(config, access)) ?? startOwn(config, terminal);
+  return (await runningAt(config, access, terminal)) ?? startOwn(config, terminal);
 }

@@ -13,6 +13,9 @@ export type Answer =
   /** Nobody answered, or not in JSON-RPC. */
   | { readonly kind: 'none'; readonly message: string };
 
+/** HTTP's status for a request without a right key. */
+const unauthorized = 401;
+
 export const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -55,6 +58,8 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
   /** Instead of the global one. */
   readonly fetch?: Fetch;
+  /** Called where the answer is that there was no right key. */
+  refused?(): void;
 }
 
 function requestOf(method: string, params: Json, key: string | undefined): Request {
@@ -90,13 +95,14 @@ export async function post(
   url: string,
   method: string,
   params: Json,
-  { key, signal, fetch: send = fetch }: PostOptions = {},
+  { key, signal, fetch: send = fetch, refused }: PostOptions = {},
 ): Promise<Answer> {
   try {
     const response = await send(url, {
       ...requestOf(method, params, key),
       ...(signal === undefined ? {} : { signal }),
     });
+    if (response.status === unauthorized) refused?.();
     const isStream = (response.headers.get('content-type') ?? '').startsWith('text/event-stream');
     const answer = answerOf(messageOf(await response.text(), isStream));
     return (

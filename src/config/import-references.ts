@@ -47,7 +47,7 @@ function variablePiece(whole: string, wanted: string, context: ReferenceContext,
   const why =
     because === undefined
       ? ''
-      : `; not ${wanted}, since ${because}: make them one if their values are the same`;
+      : `; not ${wanted}, since ${because}: write \`\${${wanted}}\` if its value is the same`;
   return { text, note: `\`${whole}\` is the variable ${name} now${about}${why}` };
 }
 

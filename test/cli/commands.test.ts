@@ -235,6 +235,7 @@ describe('a gateway that runs and wants a key', () => {
     folder.write({ ...config, listen: new URL(url).host });
     const answer = await runIn(folder, 'call', 'one__echo', '{"a":1}');
     expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
+    expect(answer.stderr).toMatch(/wants a key, in MCPYARD_KEY/);
     const after = startedPids(log);
     expect(after.length).toBe(before.length + 1);
     expect(after.filter(isAlive)).toEqual(before);
