@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Address } from '../config/address.ts';
+import { countRefused } from '../observe/doorstep.ts';
 import { type Health, type HealthAnswer, healthz, readyz } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -67,6 +68,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     },
   );
   server.maxConnections = connectionsMax;
+  countRefused(server, options.metrics);
   server.timeout = stalledMs;
   const { port } = await listen(server, options.address);
   server.on('error', (error) => options.log.error({ err: error }, 'admin: the listener failed'));

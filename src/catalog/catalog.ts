@@ -382,7 +382,7 @@ export class Catalog {
     const isSame = before !== undefined && sameShelf(before, shelf);
     const twin = isSame ? before : this.#twin(instances, kind, shelf);
     this.#store.put(key, kind, twin === undefined ? shelf : { ...shelf, entries: twin.entries });
-    if (kind === 'tools') this.#options.metrics.upstreamTools(name, shelf.entries.length);
+    this.#options.metrics.upstreamItems(name, kind, shelf.entries.length, shelf.leftOut.length);
     if (isSame) return;
     // Now rather than in the first call that needs it.
     this.#merge(kind);

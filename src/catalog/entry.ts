@@ -32,6 +32,8 @@ export interface Entry {
   readonly asTask: boolean;
   /** Where its app lies, by its upstream's own URI (MCP Apps). */
   readonly appUri: string | undefined;
+  /** The server says that it changes nothing, or nothing more the second time. */
+  readonly isRepeatable: boolean;
   /** What its `outputSchema` says of structured content: an object, maybe something else, or nothing. */
   readonly output: Output;
 }
@@ -65,6 +67,7 @@ const shape = shapeOf({
     outputSchema: { keys: { type: leaf } },
     execution: { keys: { taskSupport: leaf } },
     _meta: { keys: { ui: { keys: { resourceUri: leaf } }, 'ui/resourceUri': leaf } },
+    annotations: { keys: { readOnlyHint: leaf, idempotentHint: leaf } },
   },
 });
 
@@ -126,6 +129,7 @@ export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): 
         context.era === 'legacy' &&
         textOf(item, find(find(members, 'execution')?.members, 'taskSupport')) === 'required',
       appUri: textOf(item, appMembers(members)[0]),
+      isRepeatable: isRepeatable(item, find(members, 'annotations')?.members),
       output: outputOf(item, find(members, 'outputSchema')),
     },
   };
@@ -161,6 +165,12 @@ export function renamed(entry: Entry, kind: 'resources' | 'templates', publicKey
 /** The same tool with its app at another URI. */
 export const withAppUri = (entry: Entry, uri: string): Entry =>
   uri === entry.appUri ? entry : { ...entry, bytes: replaced(entry, appMembers, uri) };
+
+const isRepeatable = (item: Buffer, hints: Members | undefined): boolean =>
+  ['readOnlyHint', 'idempotentHint'].some((key) => {
+    const hint = find(hints, key);
+    return hint !== undefined && item.toString('latin1', hint.start, hint.end) === 'true';
+  });
 
 function outputOf(item: Buffer, schema: Member | undefined): Output {
   if (!isObject(item, schema)) return 'undeclared';

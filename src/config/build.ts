@@ -83,6 +83,7 @@ function serverOf(
     timeoutMs: written['timeout'] === undefined ? Math.min(timeout, maxTimeout) : timeout,
     maxTimeoutMs: written['maxTimeout'] === undefined ? Math.max(timeout, maxTimeout) : maxTimeout,
     ...idleOf(settings),
+    retry: settings.retry,
     restart: {
       initialMs: restart.initial,
       maxMs: Math.max(restart.initial, restart.max),

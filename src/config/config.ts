@@ -38,6 +38,8 @@ export interface ServerConfig {
   readonly maxTimeoutMs: number;
   /** Absent where an idle server is kept. */
   readonly idleTimeoutMs?: number;
+  /** Whether a call that may have run is sent once more where its tool says that this does no harm. */
+  readonly retry: 'off' | 'idempotent';
   /** How long it is waited before it is started again, and after how long up that begins anew. */
   readonly restart: { readonly initialMs: number; readonly maxMs: number; readonly stableMs: number };
   /** Calls that may be at it at once, and wait for that. */

@@ -149,6 +149,10 @@ export const serverSchema = z
       'After how long without calls the server is stopped until a call needs it again; its lists stay, unless each caller has its own. Never while a call waits for an answer or a client watches one of its resources.',
       { fallback: 'off, 10m with isolation: caller' },
     ),
+    retry: documented(
+      z.enum(['off', 'idempotent']).default('off'),
+      'Whether a call whose server went away or answered 502, 503 or 504 is sent once more: never (`off`), or where that does no harm (`idempotent`), which a tool says with `readOnlyHint` or `idempotentHint`, and which holds for prompts, resources and completions.',
+    ),
     restart: documented(restart.prefault({}), 'When a server that went away is started again.'),
     concurrency: documented(concurrency.prefault({}), 'One busy server costs the others nothing.'),
     breaker: documented(

@@ -9,6 +9,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Address } from '../config/address.ts';
+import { countRefused } from '../observe/doorstep.ts';
 import { type Health, healthz, readyz } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -235,7 +236,7 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
     throw error;
   });
   server.maxConnections = connectionsMax;
-  server.on('drop', () => options.metrics.limitHit('connections'));
+  countRefused(server, options.metrics);
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
     endpoint: `${scheme}://${host}:${port}${path}`,

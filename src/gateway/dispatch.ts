@@ -1,6 +1,5 @@
 /** The innermost handler: answers what the gateway can itself, sends the rest to the upstream whose name it is. */
 import type { Catalog, Found, Resolved } from '../catalog/catalog.ts';
-import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, RpcError } from '../protocol/errors.ts';
 import { find, type Member, textOf } from '../protocol/json.ts';
@@ -17,7 +16,6 @@ import { toldBy } from './told.ts';
 import { waited } from './waited.ts';
 
 export interface DispatchOptions extends ForwardOptions {
-  readonly catalogs: Catalogs;
   readonly listing: ListingOptions;
   readonly discover: DiscoverOptions;
   readonly listeners: Listeners;

@@ -9,7 +9,7 @@ import { asRpcError, code, RpcError } from '../protocol/errors.ts';
 import { jsonOf, type Member } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import { outgoingParamHeaders, paramMismatch } from '../protocol/param-headers.ts';
-import { blames } from '../upstream/failure.ts';
+import { blames, HeadersRefused, mayPass } from '../upstream/failure.ts';
 import type { Live } from '../upstream/state.ts';
 import { outward } from './aliases.ts';
 import type { Bulkhead, Bulkheads } from './bulkhead.ts';
@@ -163,10 +163,43 @@ function send(
       bulkhead.concurrency.leave();
       bulkhead.judge(connection, blames(error) ? 'fails' : 'neither', isProbe, error as Error);
       measure(String(asRpcError(error).code), 'error');
+      if (!call.isRepeated && call.signal.cause === undefined) {
+        if (error instanceof HeadersRefused && isModernHttp)
+          return withNewHeaders(call, found, member, options);
+        if (mayPass(error) && isRepeatable(call, found)) {
+          call.isRepeated = true;
+          return forward(call, found, member, options);
+        }
+      }
       throw error;
     },
   );
 }
+
+/** Sent once more after a fetch of the list that the headers came from (Streamable HTTP, "Custom Headers"). */
+async function withNewHeaders(
+  call: Call,
+  found: Found,
+  member: Member | undefined,
+  options: ForwardOptions,
+): Promise<Reply> {
+  call.isRepeated = true;
+  const { upstream } = found.member;
+  const catalog = options.catalogs.of(call.caller);
+  catalog.evict(upstream, ['tools']);
+  await waited(call, options.nowMs, catalog.list('tools'));
+  const now = found.entry === undefined ? undefined : catalog.find('tools', found.entry.publicKey);
+  return forward(call, now?.kind === 'found' ? now : found, member, options);
+}
+
+const reads: ReadonlySet<string> = new Set(['resources/read', 'prompts/get', 'completion/complete']);
+
+/** Whether the config allows to send it again, and that does no harm; never a later round of a call, whose state is gone. */
+const isRepeatable = (call: Call, { member, entry }: Found): boolean =>
+  member.server.retry === 'idempotent' &&
+  (reads.has(call.request.method) ||
+    (call.request.method === 'tools/call' && entry?.isRepeatable === true)) &&
+  paramOf(call.request, 'requestState') === undefined;
 
 const bridged = (outcome: Outcome): BridgeOutcome => {
   switch (outcome.kind) {

@@ -1,6 +1,6 @@
 /** The gauges: what is true now of the process and of each upstream. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { ListKind } from '../protocol/methods.ts';
+import { type ListKind, listKinds } from '../protocol/methods.ts';
 
 export interface Gauges {
   /** A registry of its own, with Node's default metrics in it. */
@@ -10,7 +10,8 @@ export interface Gauges {
   upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
   /** For how many callers one runs, where each has its own. */
   upstreamInstances(upstream: string, count: number): void;
-  upstreamTools(upstream: string, count: number): void;
+  /** How much of a list is offered, and how much of it is left out as malformed. */
+  upstreamItems(upstream: string, kind: ListKind, count: number, leftOut: number): void;
   /** How long the merged list of this kind is. */
   listBytes(kind: ListKind, bytes: number): void;
   childUp(upstream: string, up: boolean): void;
@@ -81,6 +82,10 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
     ['upstream'],
   );
   const tools = gauge('mcpyard_upstream_tools', 'Tools that the upstream offers.', ['upstream']);
+  const left = gauge('mcpyard_list_left_out', 'Items of lists of the upstream that are left out.', [
+    'upstream',
+    'kind',
+  ]);
   const lists = gauge('mcpyard_list_bytes', 'Bytes of the merged list of all upstreams.', ['kind']);
   const child = gauge('mcpyard_child_up', "Whether the upstream's process runs.", ['upstream']);
   const queue = gauge('mcpyard_upstream_queued', 'Calls that wait for a place at the upstream.', [
@@ -110,8 +115,9 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
     upstreamInstances(upstream, count) {
       instances.set({ upstream }, count);
     },
-    upstreamTools(upstream, count) {
-      tools.set({ upstream }, count);
+    upstreamItems(upstream, kind, count, leftOut) {
+      if (kind === 'tools') tools.set({ upstream }, count);
+      left.set({ upstream, kind }, leftOut);
     },
     listBytes(kind, bytes) {
       lists.set({ kind }, bytes);
@@ -134,6 +140,7 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
       queue.remove({ upstream });
       breaker.remove({ upstream });
       tools.remove({ upstream });
+      for (const kind of listKinds) left.remove({ upstream, kind });
       instances.remove({ upstream });
       child.remove({ upstream });
     },

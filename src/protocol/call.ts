@@ -95,6 +95,8 @@ export class Call {
   arrivedMs: number | undefined;
   /** Milliseconds that it waited for upstreams. */
   upstreamMs = 0;
+  /** Whether it was sent once more, which happens once. */
+  isRepeated = false;
   /** Whom it was sent to. */
   upstream: string | undefined;
   /** Renewed when the upstream reports progress. */

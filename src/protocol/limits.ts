@@ -6,6 +6,7 @@ export const limitNames = [
   'callsInFlight',
   'childQueue',
   'connections',
+  'headers',
   'instances',
   'listItems',
   'listenStreams',

@@ -2,12 +2,12 @@
 import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { AnswerFault, AnswerStream } from '../protocol/answer-stream.ts';
 import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
-import { own, RpcError } from '../protocol/errors.ts';
+import { code, own, RpcError } from '../protocol/errors.ts';
 import { find, textOf } from '../protocol/json.ts';
 import { idOf } from '../protocol/message.ts';
 import type { Exchange, IncomingRest } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, HeadersRefused, withPatience } from './failure.ts';
 import { gather } from './gathered.ts';
 import { replyWithout, urlElicitation, urlRequired } from './input-required.ts';
 import { plainReply } from './plain-reply.ts';
@@ -81,7 +81,7 @@ export class CallExchange implements Exchange {
       }
       return;
     }
-    if (rest !== undefined && tellsOfTask(waiter.call.request.method)) {
+    if (rest !== undefined && (tellsOfTask(waiter.call.request.method) || asks(head))) {
       gather(head, rest, this.#context.resultBytesMax, {
         whole: (bytes) => this.reply(bytes),
         fail: (cause) => this.fail(cause),
@@ -123,6 +123,12 @@ export class CallExchange implements Exchange {
       return;
     }
     const said = inStatus(error, this.#context.scan);
+    const patient = said === undefined ? undefined : withPatience(said, error);
+    if (patient !== undefined) {
+      this.#end(error);
+      waiter.reject(patient);
+      return;
+    }
     if (said !== undefined) {
       this.reply(Buffer.alloc(0), undefined, said);
       return;
@@ -194,6 +200,8 @@ export class CallExchange implements Exchange {
       if (asked !== undefined) return asked;
     }
     const edit = message.kind === 'result' ? this.#context.taskEdit(message, call) : undefined;
+    if (message.kind === 'error' && message.error.code === code.headerMismatch)
+      throw new HeadersRefused(this.#context.upstream, message.error);
     if (message.kind === 'error' && message.error.code === urlRequired)
       return urlElicitation(call, message.error);
     const reply = replyOf(message, context, edit);
@@ -209,7 +217,6 @@ export class CallExchange implements Exchange {
     try {
       const parts = stream.push(head);
       if (head.includes(aTask)) throw new AnswerFault('its task is too long');
-      if (head.includes(asking)) throw new AnswerFault('its questions are too long');
       if (stream.member === 'error') throw new AnswerFault('its error is too long');
       return { parts, rest: new SplicedRest(rest, stream), outcome: okOutcome, status: 200 };
     } catch (error) {
@@ -223,7 +230,11 @@ export class CallExchange implements Exchange {
   }
 }
 
-const asking = '"resultType":"input_required"';
+const asking = Buffer.from('input_required');
+const asksAsType = /"resultType"\s*:\s*"input_required"/;
+
+/** Whether a long answer begins like one that asks the caller, which has to be read whole. */
+const asks = (head: Buffer): boolean => head.includes(asking) && asksAsType.test(head.toString('latin1'));
 const aTask = '"resultType":"task"';
 
 const isAsking = ({ bytes, result }: UpstreamMessage & { readonly kind: 'result' }): boolean =>

@@ -1,4 +1,6 @@
 /** What a caller is told when a transport failed: which server, what happened, what it means for the call. */
+
+import type { UpstreamError, UpstreamMessage } from '../protocol/answer.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import { ChannelError } from './channel.ts';
 
@@ -79,4 +81,36 @@ export function blames(error: unknown): boolean {
   if (!(cause instanceof ChannelError)) return false;
   if (cause.reason === 'status') return (cause.http?.status ?? 0) >= 500;
   return cause.reason === 'unreachable' || cause.reason === 'lost';
+}
+
+/** The server refused a call for its headers, so that nothing has run: it may have another definition of the tool by now. */
+export class HeadersRefused extends RpcError {
+  constructor(upstream: string, { code, message, data }: UpstreamError) {
+    super(own.upstreamBroken, `server \`${upstream}\` refused the gateway's own request: ${message}`, {
+      data: { code, data },
+    });
+  }
+}
+
+const passing: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** Whether a call that failed so may be answered if it is sent once more; it may have run before. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof RpcError) || !(error.cause instanceof ChannelError)) return false;
+  const { reason, http } = error.cause;
+  if (reason === 'status') return http?.retryAfterMs === undefined && passing.has(http?.status ?? 0);
+  return reason === 'lost' || reason === 'unreachable';
+}
+
+/** What the server said of its own in an answer with a Retry-After, with that in it; undefined where it asked for no patience, or its data has no room for it. */
+export function withPatience(said: UpstreamMessage, cause: Error): RpcError | undefined {
+  const retryAfterMs = cause instanceof ChannelError ? cause.http?.retryAfterMs : undefined;
+  if (retryAfterMs === undefined || said.kind !== 'error') return undefined;
+  const { code, message, data = {} } = said.error;
+  const isReserved = code >= -32099 && code <= -32020;
+  if (isReserved || typeof data !== 'object' || data === null || Array.isArray(data)) return undefined;
+  return new RpcError(code, message, {
+    data: { retryAfter: Math.ceil(retryAfterMs / 1000), ...data },
+    cause,
+  });
 }

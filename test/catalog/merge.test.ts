@@ -11,6 +11,7 @@ const entry = (upstream: string, publicKey: string, localKey = publicKey): Entry
   paramHeaders: [],
   asTask: false,
   appUri: undefined,
+  isRepeatable: false,
   output: 'undeclared',
 });
 const shelf = (...entries: readonly Entry[]): Shelf => ({

@@ -81,6 +81,7 @@ describe('every key of the design is documented with its default', () => {
     ['servers.<name>.timeout', '`5m`'],
     ['servers.<name>.maxTimeout', '`1h`'],
     ['servers.<name>.idleTimeout', 'off, 10m with isolation: caller'],
+    ['servers.<name>.retry', '`off`'],
     ['servers.<name>.restart.initial', '`250ms`'],
     ['servers.<name>.restart.max', '`60s`'],
     ['servers.<name>.restart.stable', '`10s`'],

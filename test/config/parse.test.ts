@@ -58,6 +58,7 @@ test('a server with nothing but a command has every default', () => {
     startTimeoutMs: 30_000,
     timeoutMs: 300_000,
     maxTimeoutMs: 3_600_000,
+    retry: 'off',
     restart: { initialMs: 250, maxMs: 60_000, stableMs: 10_000 },
     concurrency: { max: 1000, queueMax: 1000, queueMs: 30_000 },
     breaker: { failures: 10, cooldownMs: 1000, cooldownMaxMs: 30_000 },
@@ -101,6 +102,7 @@ servers:
     timeout: 2s
     maxTimeout: 3s
     idleTimeout: 4s
+    retry: idempotent
     restart: { initial: 1s, max: 2s, stable: 3s }
     concurrency: { max: 5, queue: 0, queueTimeout: 6s }
     breaker: { failures: 0, cooldown: 7s, maxCooldown: 8s }
@@ -146,6 +148,7 @@ servers:
       timeoutMs: 2000,
       maxTimeoutMs: 3000,
       idleTimeoutMs: 4000,
+      retry: 'idempotent',
       restart: { initialMs: 1000, maxMs: 2000, stableMs: 3000 },
       concurrency: { max: 5, queueMax: 0, queueMs: 6000 },
       breaker: { failures: 0, cooldownMs: 7000, cooldownMaxMs: 8000 },

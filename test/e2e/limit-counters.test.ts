@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { end, figuresOf, scrape } from '../support/figures.ts';
 import type { Gateway } from '../support/gateway.ts';
@@ -93,6 +95,17 @@ describe('limits', () => {
     await expect.poll(() => hits(gateway, 'result')).toBe(1);
     const failed = { upstream: 'up', reason: 'too-big' };
     expect((await scrape(gateway)).value('mcpyard_upstream_errors_total', failed)).toBe(1);
+  });
+
+  test.each(['url', 'admin'] as const)('of header lines are counted, at `%s`', async (where) => {
+    const gateway = await gatewayOf({});
+    const { hostname, port } = new URL(gateway[where]);
+    const socket = connect(Number(port), hostname);
+    ends.push(() => socket.destroy());
+    socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`);
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    expect(head.toString('latin1')).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+    expect(await hits(gateway, 'headers')).toBe(1);
   });
 
   test('of resources in one listen are counted', async () => {

@@ -32,7 +32,7 @@ async function everything(): Promise<Exposition> {
   metrics.clientOperation('u', 'tools/call', 't', 'tool_error', 'pipe', 'modern', 1);
   metrics.upstreamUp('u', 'modern', 'stdio', true);
   metrics.upstreamError('u', 'lost');
-  metrics.upstreamTools('u', 1);
+  metrics.upstreamItems('u', 'tools', 1, 1);
   metrics.upstreamInstances('u', 1);
   metrics.cacheRequest('tools/list', 'public', 'hit');
   metrics.headerMismatch('mcp-name');

@@ -306,7 +306,7 @@ describe('counters and gauges', () => {
   test('forget the gauges of an upstream that is gone, and keep its counters', async () => {
     const metrics = createMetrics({ version: '1' });
     metrics.upstreamUp('a', 'legacy', 'stdio', true);
-    metrics.upstreamTools('a', 13);
+    metrics.upstreamItems('a', 'tools', 13, 1);
     metrics.childUp('a', true);
     metrics.upstreamError('a', 'exit');
     const before = await read(metrics);
