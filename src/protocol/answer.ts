@@ -135,6 +135,10 @@ export function numericId(bytes: Buffer, id: Member): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
+/** An answer begins so, even one that breaks off or isn't JSON: its call must not wait for another. */
+const answeredId = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"\s*:/;
+const answeredIdMax = 128;
+
 /** For the transports: which exchange a message belongs to, with the scan that told it. */
 export function routeOf(
   bytes: Buffer,
@@ -155,8 +159,12 @@ export function routeOf(
     case 'request':
     case 'notification':
       return { kind: 'message' };
-    case 'noise':
-      return { kind: 'noise', limit: scanned.limit };
+    case 'noise': {
+      const id = answeredId.exec(bytes.toString('latin1', 0, answeredIdMax))?.[1];
+      return id === undefined
+        ? { kind: 'noise', limit: scanned.limit }
+        : { kind: 'response', id: Number(id), scanned };
+    }
     default:
       throw scanned satisfies never;
   }

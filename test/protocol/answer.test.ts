@@ -124,8 +124,16 @@ describe('a transport hands a message on', () => {
     ['{"id":5,"method":"ping"}', 'message', undefined],
     ['{"method":"notifications/x"}', 'message', undefined],
     ['{"id":5}', 'noise', undefined],
+    ['{"jsonrpc":"2.0","id":5}', 'noise', undefined],
+    ['{"jsonrpc":"2.0","id":5,"result":{"a":"b', 'response', 5],
+    [' { "jsonrpc": "2.0", "id": 5, "error": {"message":"no code"}}', 'response', 5],
+    ['{"jsonrpc":"2.0","id":5,"result":{"a":"\xff"}}', 'response', 5],
+    ['{"jsonrpc":"2.0","id":5,"result":{},"id":7}', 'response', 5],
+    ['{"jsonrpc":"2.0","id":5,"method":"ping","params":{', 'noise', undefined],
+    ['{"jsonrpc":"2.0","id":"5","result":{', 'noise', undefined],
+    ['{"log":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":5,\\"result\\":', 'noise', undefined],
   ])('%s as a %s', (text, kind, id) => {
-    const routed = routeOf(Buffer.from(text), options);
+    const routed = routeOf(Buffer.from(text, 'latin1'), options);
     expect([routed.kind, routed.kind === 'response' ? routed.id : undefined]).toEqual([kind, id]);
   });
 });
