@@ -1,6 +1,7 @@
 /** A client for the command line: asks the gateway that runs, or starts one for the question. */
 import { randomBytes } from 'node:crypto';
 import { startApp } from '../app.ts';
+import { isLoopback } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
 import { createKey, hashOfKey } from '../config/key-hash.ts';
 import { createLog } from '../observe/log.ts';
@@ -18,6 +19,7 @@ export interface Client {
 
 const probeMs = 2_000;
 const clientName = 'mcpyard-cli';
+const local = 'localhost';
 const anywhere = { host: '127.0.0.1', port: 0 };
 /** Where a gateway that listens on every address is reached from here. */
 const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -50,16 +52,19 @@ async function runningAt(
   access: PostOptions,
   terminal: Terminal,
 ): Promise<Client | undefined> {
-  const { listen, tls } = config;
+  const { listen, tls, hosts } = config;
   const { port } = listen;
   if (port === 0) return undefined;
-  const host = loopback[listen.host] ?? listen.host;
+  const own = loopback[listen.host] ?? listen.host;
+  const bracketed = own.includes(':') ? `[${own}]` : own;
+  // A list of its own may lack the addresses of this machine, while the name of it is there.
+  const host = !hosts.includes(bracketed) && hosts.includes(local) && isLoopback(own) ? local : bracketed;
   const scheme = tls === undefined ? 'http' : 'https';
-  const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`;
+  const url = `${scheme}://${host}:${port}/mcp`;
   const signal = AbortSignal.timeout(probeMs);
-  const refused = (): void =>
+  const refused = (status: number): void =>
     terminal.err(
-      `What runs at ${url} wants a key, in MCPYARD_KEY or by --key; the servers are started for this one question instead\n`,
+      `What runs at ${url} ${status === 401 ? 'wants a key, in MCPYARD_KEY or by --key' : 'does not take that host (see hosts)'}; the servers are started for this one question instead\n`,
     );
   const answer = await post(url, 'server/discover', {}, { ...access, signal, refused });
   return isGateway(answer) ? clientOf(url, access) : undefined;

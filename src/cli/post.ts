@@ -13,8 +13,8 @@ export type Answer =
   /** Nobody answered, or not in JSON-RPC. */
   | { readonly kind: 'none'; readonly message: string };
 
-/** HTTP's status for a request without a right key. */
-const unauthorized = 401;
+/** HTTP's statuses for a request without a right key, and for one to a host that is not allowed. */
+const refusals = [401, 403];
 
 export const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -58,8 +58,8 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
   /** Instead of the global one. */
   readonly fetch?: Fetch;
-  /** Called where the answer is that there was no right key. */
-  refused?(): void;
+  /** Called where the request was not let in, with the HTTP status. */
+  refused?(status: number): void;
 }
 
 function requestOf(method: string, params: Json, key: string | undefined): Request {
@@ -102,7 +102,7 @@ export async function post(
       ...requestOf(method, params, key),
       ...(signal === undefined ? {} : { signal }),
     });
-    if (response.status === unauthorized) refused?.();
+    if (refusals.includes(response.status)) refused?.(response.status);
     const isStream = (response.headers.get('content-type') ?? '').startsWith('text/event-stream');
     const answer = answerOf(messageOf(await response.text(), isStream));
     return (

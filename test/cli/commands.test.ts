@@ -230,6 +230,33 @@ describe('a gateway that runs and wants a key', () => {
     expect(startedPids(log)).toEqual(before);
   });
 
+  test('is asked by the name of this machine where its hosts have no address', async () => {
+    const hidden = createFolder();
+    const hiddenLog = join(hidden.folder, 'log');
+    hidden.write({
+      ...config,
+      hosts: ['mcp.example.com', 'localhost'],
+      servers: { one: rawServer(hiddenLog) },
+    });
+    const gate = start(['serve', '-c', hidden.file], { cwd: hidden.folder, lifeMs: 60_000 });
+    const { port } = new URL(await endpointOf(gate));
+    await gate.said(/^one: up/);
+    const before = startedPids(hiddenLog);
+    const ask = async (hosts: readonly string[]) => {
+      hidden.write({ ...config, hosts, listen: `127.0.0.1:${port}`, servers: { one: rawServer(hiddenLog) } });
+      return run(['call', 'one__echo', '{"a":1}', '-c', hidden.file], {
+        ...withKey,
+        cwd: hidden.folder,
+      });
+    };
+    expect(await ask(['mcp.example.com', 'localhost'])).toMatchObject({ code: 0, stderr: '' });
+    expect(startedPids(hiddenLog)).toEqual(before);
+    expect((await ask(['mcp.example.com'])).stderr).toMatch(/does not take that host/);
+    gate.child.kill('SIGTERM');
+    await gate.ended;
+    hidden.remove();
+  });
+
   test('is left alone by who has no key: the servers are started for the one question', async () => {
     const before = startedPids(log);
     folder.write({ ...config, listen: new URL(url).host });
