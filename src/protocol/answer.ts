@@ -137,7 +137,7 @@ export function numericId(bytes: Buffer, id: Member): number | undefined {
 
 /** An answer begins so, even one that breaks off or isn't JSON: its call must not wait for another. */
 const answeredId = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"\s*:/;
-const answeredIdMax = 128;
+const answerHeadBytes = 128;
 
 /** For the transports: which exchange a message belongs to, with the scan that told it. */
 export function routeOf(
@@ -160,7 +160,7 @@ export function routeOf(
     case 'notification':
       return { kind: 'message' };
     case 'noise': {
-      const id = answeredId.exec(bytes.toString('latin1', 0, answeredIdMax))?.[1];
+      const id = answeredId.exec(bytes.toString('latin1', 0, answerHeadBytes))?.[1];
       return id === undefined
         ? { kind: 'noise', limit: scanned.limit }
         : { kind: 'response', id: Number(id), scanned };
