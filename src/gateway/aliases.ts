@@ -5,15 +5,18 @@ import { UriStream } from '../protocol/uri-stream.ts';
 
 /** In all that names a resource, but for the contents of a read: `resource_link`, `resource`, `resourceUri`. */
 const mark = Buffer.from('resource');
-const contents = Buffer.from('"contents"');
+/** Whatever names one is longer; the envelope is not. */
+const namingBytesMin = 32;
 
-const namesResource = (parts: readonly Buffer[]): boolean =>
-  parts.some((part) => part.indexOf(mark) >= 0 || part.indexOf(contents) >= 0);
+function namesResource(parts: readonly Buffer[]): boolean {
+  for (const part of parts) if (part.length >= namingBytesMin && part.indexOf(mark) >= 0) return true;
+  return false;
+}
 
-/** The reply as it may leave; the same where its bytes name no resource. */
-export function outward(reply: Reply, catalog: Catalog, upstream: string): Reply {
+/** The reply to this method as it may leave; the same where its bytes name no resource. */
+export function outward(reply: Reply, method: string, catalog: Catalog, upstream: string): Reply {
   const { parts, rest } = reply;
-  if (rest === undefined && !namesResource(parts)) return reply;
+  if (rest === undefined && method !== 'resources/read' && !namesResource(parts)) return reply;
   const stream = new UriStream((uri) => catalog.owners.outward(uri, upstream));
   const pieces = parts.flatMap((part) => stream.push(part));
   if (rest === undefined) return { ...reply, parts: pieces };

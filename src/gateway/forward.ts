@@ -156,7 +156,9 @@ function send(
         bulkhead.concurrency.leave();
       });
       const catalog = options.catalogs.of(call.caller);
-      return catalog.owners.mayAlias(found.member) ? outward(watched, catalog, server.name) : watched;
+      return catalog.owners.mayAlias(found.member)
+        ? outward(watched, call.request.method, catalog, server.name)
+        : watched;
     },
     (error: unknown) => {
       options.deadlines.end(deadline);

@@ -82,6 +82,6 @@ export interface Channel {
   hasSession?(): boolean;
   /** Forgets an exchange: what still arrives for it is dropped. On HTTP its stream is closed too. */
   cancel(id: number): void;
-  /** Ends it and all that it started; open exchanges fail with reason `closed`. Safe to call twice. */
-  close(): Promise<void>;
+  /** Ends it and all that it started; open exchanges fail with reason `closed`. `headers` go with its last words, where it has any. Safe to call twice. */
+  close(headers?: readonly string[]): Promise<void>;
 }

@@ -223,7 +223,7 @@ export class Connection {
   close(): Promise<void> {
     for (const timer of this.#cancelled.values()) clearTimeout(timer);
     this.#cancelled.clear();
-    return this.channel.close();
+    return this.channel.close(this.#ownHeaders(''));
   }
 
   #sendLegacy(call: Call, target: Target): Promise<Reply> {

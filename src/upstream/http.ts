@@ -182,12 +182,12 @@ export class HttpChannel implements Channel {
     };
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#shut();
+  close(headers: readonly string[] = []): Promise<void> {
+    this.#closing ??= this.#shut(headers);
     return this.#closing;
   }
 
-  async #shut(): Promise<void> {
+  async #shut(headers: readonly string[]): Promise<void> {
     for (const { call, request } of [...this.#open.values()]) {
       const error = closedError(request.sent);
       request.abort();
@@ -197,17 +197,17 @@ export class HttpChannel implements Channel {
       request.abort();
       stream.fail(closedError(true));
     }
-    await this.#endSession();
+    await this.#endSession(headers);
     this.#pool.destroy();
   }
 
   /** Tells the server that the session is over, and doesn't wait long for it to hear. */
-  #endSession(): Promise<void> {
+  #endSession(more: readonly string[]): Promise<void> {
     const session = this.#session;
     if (session === undefined) return Promise.resolve();
     this.#session = undefined;
     return new Promise((resolve) => {
-      const headers = this.#configured.with([...noEncoding, 'mcp-session-id', session]);
+      const headers = this.#configured.with([...noEncoding, ...more, 'mcp-session-id', session]);
       const done = (): void => {
         clearTimeout(timer);
         request.abort();
