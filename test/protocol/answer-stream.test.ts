@@ -91,7 +91,8 @@ describe('an answer that streams through', () => {
         fc.boolean(),
         fc.array(fc.nat(), { maxLength: 12 }),
         (value, idFirst, cuts) => {
-          const result = JSON.stringify({ value, long: 'é"\\'.repeat(40) });
+          const far = `${'x'.repeat(700)}\\${'y'.repeat(300)}"${'z'.repeat(600)}`;
+          const result = JSON.stringify({ value, long: 'é"\\'.repeat(40), far });
           const text = idFirst
             ? `{"jsonrpc":"2.0","id":1000000001,"result":${result}}`
             : `{"result":${result},"jsonrpc":"2.0","id":1000000001}`;
