@@ -1,19 +1,18 @@
 /** The composition root: from a config to a running gateway. */
 import { createHash, randomBytes } from 'node:crypto';
-import { startAdmin } from './admin/server.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
-import { buildCore, type Core, stopUpstreams } from './core.ts';
-import { buildDoors } from './doors.ts';
-import { startDownstream } from './downstream/server.ts';
-import { buildEdges, replica } from './edges.ts';
+import { buildCore, type Core } from './core.ts';
+import { replica } from './edges.ts';
+import { type Front, openFront } from './front.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
-import type { Log } from './observe/log.ts';
+import type { RootLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import type { Caller } from './protocol/call.ts';
+import { type Reload, Reloads } from './reloads.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
@@ -23,15 +22,27 @@ export interface App {
   readonly endpoint: string;
   /** The URL of the admin listener. */
   readonly admin: string;
+  /** The config that is in force. */
+  readonly config: Config;
   health(): readonly UpstreamHealth[];
   /** Resolves when every upstream has come up or failed once, at the latest after its `startTimeout`. */
   settled(): Promise<void>;
-  /** Refuses new calls, lets those in flight end within `drainMs`, then ends all upstreams and listeners. */
-  stop(drainMs?: number): Promise<void>;
+  /**
+   * Takes in the config that `load` brings, all of it at once, and ends only what it changed; where it can't be brought or
+   * taken in, all stays as it is and the log says why. One after the other: of several that wait, the last.
+   */
+  reload(load: () => Promise<Config>): Promise<Reload>;
+  /**
+   * Fails `/readyz` at once, lets calls in flight end within `drainMs`, then ends all upstreams and listeners. With grace,
+   * new connections are taken for the first part of that time, until nobody comes: a load balancer has to notice first.
+   */
+  stop(drainMs?: number, hasGrace?: boolean): Promise<void>;
+  /** Ends all that upstreams run, within this turn of the event loop, for a process that ends with it. */
+  kill(): void;
 }
 
 export interface AppContext {
-  readonly log: Log;
+  readonly log: RootLog;
   readonly env: NodeJS.ProcessEnv;
   readonly secrets: Secrets;
 }
@@ -39,6 +50,16 @@ export interface AppContext {
 const drainDefaultMs = 25_000;
 /** After the calls have ended, answers may still be on their way to slow clients. */
 const lingerMs = 500;
+/** Of the time to drain, the part in which whoever comes is still let in; the rest is for calls to end. */
+const graceShare = 0.4;
+/** No request for so long, and whoever sends them has understood. */
+const quietMs = 1_000;
+const lookMs = 50;
+
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 
 /** Starts listening and, beside that, every upstream; rejects where it can't listen. */
 export async function startApp(config: Config, { log, env, secrets }: AppContext): Promise<App> {
@@ -55,62 +76,68 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     instance: instanceOf(config),
     replica,
   });
-  const { edges, sessions } = buildEdges(config, core, { metrics, log, secret });
+  let stopping: Promise<void> | undefined;
   const health: Health = {
-    ready: () => !core.admission.isStopping,
-    upstreams: () => healthOf(config, core, core.catalogs.shared),
+    ready: () => stopping === undefined,
+    upstreams: () => healthOf(reloads.config, core, core.catalogs.shared),
   };
-  const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
+  const parts = { core, health, metrics, log, secrets, secret };
+  const reloads = new Reloads(config, { core, log, metrics, secrets, front: () => front });
   // Before anything listens: the first call must meet servers that are starting.
   await endOrphans(instanceOf(config));
-  const admin = await startAdmin({
-    address: config.admin,
-    hosts: config.hosts,
-    access: doors.access,
-    metrics,
-    log,
-    health,
-    secrets,
-  });
-  const downstream = await startDownstream({
-    address: config.listen,
-    ...doors.downstream,
-    bodyBytesMax: config.limits.bodyBytesMax,
-    health,
-    secrets,
-    metrics,
-    log,
-    edges,
-  }).catch(async (error: unknown) => {
-    await admin.close();
-    throw error;
-  });
-  for (const upstream of core.upstreams) upstream.start();
-  admin.prepare();
-  let stopping: Promise<void> | undefined;
+  const front = await openFront(config, parts);
+  metrics.configRead(true);
+  core.start();
   return {
-    endpoint: downstream.endpoint,
-    admin: admin.url,
+    get endpoint() {
+      return front.endpoint;
+    },
+    get admin() {
+      return front.admin;
+    },
+    get config() {
+      return reloads.config;
+    },
     health: () => health.upstreams(),
     settled: () => settled(core.catalogs.shared),
-    stop: (drainMs = config.drainTimeoutMs ?? drainDefaultMs) => {
-      stopping ??= stop(core, drainMs).then(() => admin.close());
+    reload: (load) => reloads.reload(load),
+    stop: (drainMs = reloads.config.drainTimeoutMs ?? drainDefaultMs, hasGrace = false) => {
+      reloads.close();
+      stopping ??= stop(core, front, drainMs, hasGrace ? drainMs * graceShare : 0);
       return stopping;
     },
+    kill: () => core.kill(),
   };
+}
 
-  async function stop({ admission, listeners, changes }: Core, drainMs: number): Promise<void> {
-    const drained = admission.drain(drainMs);
-    listeners.stop();
-    await drained;
-    // The last answers have come, and go out before their streams are closed.
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-    edges.sse?.stop();
-    sessions.stop();
-    changes.stop();
-    await Promise.all([downstream.stop(lingerMs), stopUpstreams(core)]);
+async function stop(core: Core, front: Front, drainMs: number, graceMs: number): Promise<void> {
+  const { admission, listeners, changes } = core;
+  const startMs = performance.now();
+  front.leave();
+  await grace(front, graceMs);
+  const closed = front.close(drainMs - (performance.now() - startMs) + lingerMs);
+  listeners.stop();
+  await admission.drain(Math.max(0, drainMs - (performance.now() - startMs)));
+  // The last answers have come, and go out before their streams are closed.
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+  front.endStreams();
+  changes.stop();
+  await Promise.all([closed, front.close(lingerMs), core.stop()]);
+  await front.closeAdmin();
+}
+
+/** Waits until nobody sends requests any more, who was told by `/readyz` and by each answer that there is another place to go. */
+async function grace(front: Front, graceMs: number): Promise<void> {
+  const endMs = performance.now() + graceMs;
+  let { requests } = front;
+  let quietFrom = requests === 0 ? Number.NEGATIVE_INFINITY : performance.now();
+  while (performance.now() < Math.min(endMs, quietFrom + quietMs)) {
+    await pause(lookMs);
+    if (front.requests === requests) continue;
+    requests = front.requests;
+    quietFrom = performance.now();
   }
 }
 
@@ -154,11 +181,11 @@ export async function inspect(
   });
   try {
     signal.throwIfAborted();
-    for (const upstream of core.upstreams) upstream.start();
+    core.start();
     return await Promise.race([look(config, core, uri), aborted]);
   } finally {
     core.changes.stop();
-    await stopUpstreams(core);
+    await core.stop();
   }
 }
 

@@ -1,6 +1,6 @@
 /** The middle of a gateway, built from a config: upstreams, catalog, and the handler that answers calls. */
 import { randomBytes } from 'node:crypto';
-import { createSeal } from './auth/seal.ts';
+import { createSeal, type Seal } from './auth/seal.ts';
 import { Catalogs } from './catalog/catalogs.ts';
 import type { Config } from './config/config.ts';
 import { Admission } from './gateway/admission.ts';
@@ -21,10 +21,10 @@ import type { Secrets } from './observe/secrets.ts';
 import { offerOf } from './offers.ts';
 import { Deadlines } from './policy/deadline.ts';
 import { upstreamEvents } from './reports.ts';
+import { type Change, Roster } from './roster.ts';
 import type { Identity } from './upstream/dialect.ts';
-import type { Instances } from './upstream/instances.ts';
 import { TaskIds } from './upstream/task-ids.ts';
-import type { Upstream } from './upstream/upstream.ts';
+import { Upstream } from './upstream/upstream.ts';
 
 export interface CoreContext {
   readonly config: Config;
@@ -42,17 +42,32 @@ export interface CoreContext {
 
 export interface Core {
   readonly catalogs: Catalogs;
-  /** Those that all callers share. */
-  readonly upstreams: readonly Upstream[];
-  /** Those of which each caller has its own. */
-  readonly isolated: readonly Instances[];
   readonly listeners: Listeners;
   readonly changes: Changes;
   readonly admission: Admission;
   readonly bulkheads: Bulkheads;
+  /** Answers by the config of now. */
   readonly handler: Handler;
   /** Takes what clients tell without waiting for an answer. */
   readonly notices: Notices;
+  /** Starts all servers but those of which each caller has its own, which start with the first call of each. */
+  start(): void;
+  /** Goes on with another config at once: starts what is new in it, and ends what is not in it any more once its calls have ended. */
+  reconfigure(config: Config): Reconfigured;
+  /** Ends all that speaks to servers, and all that they started. */
+  stop(): Promise<void>;
+  /** Ends all that they run, within this turn of the event loop. */
+  kill(): void;
+}
+
+/** What a new config did to the servers, by their names. */
+export interface Reconfigured {
+  readonly added: readonly string[];
+  /** Started anew beside the one before, which only ends its calls. */
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  /** How many go on as they are. */
+  readonly kept: number;
 }
 
 const nowMs = (): number => performance.now();
@@ -75,10 +90,11 @@ export function buildCore(context: CoreContext): Core {
     taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
   });
   const opening = { ...context, taskIds, reports, nowMs };
-  const offers = config.servers.map((server) => offerOf(server, opening));
+  const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
+  const first = roster.change(config);
   const catalogs: Catalogs = new Catalogs({
     config,
-    offers,
+    offers: first.offers,
     log,
     metrics,
     now: nowMs,
@@ -94,50 +110,92 @@ export function buildCore(context: CoreContext): Core {
     streamsMax: config.limits.listenStreamsMax,
   });
   const bulkheads = new Bulkheads({ metrics, log, nowMs });
-  const terminal = dispatch({
-    bulkheads,
+  const parts: HandlerParts = {
     catalogs,
-    listing: {
-      catalogs,
-      cursors: createSeal(secret, 'cursor', randomBytes),
-      pageSize: config.lists.pageSize,
-      identity,
-      nowMs,
-    },
-    discover: {
-      catalogs,
-      identity,
-      supported: supportedVersions,
-      defaultTtlMs: config.cache.defaultTtlMs,
-      waitMs: config.lists.deadlineMs,
-      nowMs,
-    },
     listeners,
+    admission,
+    bulkheads,
     taskIds,
     metrics,
+    log,
+    identity,
+    cursors: createSeal(secret, 'cursor', randomBytes),
     deadlines: new Deadlines(nowMs),
-    nowMs,
-    readyMs: config.lists.deadlineMs,
-  });
-  const handler = stack(
-    terminal,
-    measured({ metrics, nowMs, log: callLog({ log, calls: config.log.calls, nowMs }) }),
-    admitted(admission),
-  );
+  };
+  let handler = handlerOf(config, parts);
   return {
     catalogs,
-    upstreams: offers.flatMap((offer) => ('upstream' in offer ? [offer.upstream] : [])),
-    isolated: offers.flatMap((offer) => ('instances' in offer ? [offer.instances] : [])),
     listeners,
     changes,
     admission,
     bulkheads,
-    handler,
     notices: notices({ catalogs, taskIds, metrics, log }),
+    handler: (call) => handler(call),
+    start: () => roster.start(first),
+    reconfigure(next) {
+      const change = roster.change(next);
+      admission.callsMax = next.limits.callsInFlightMax;
+      listeners.streamsMax = next.limits.listenStreamsMax;
+      handler = handlerOf(next, parts);
+      roster.start(change);
+      catalogs.reconfigure(next, change.offers);
+      roster.retire(change.removed, {
+        isUsed: (upstream) => bulkheads.isBusy(upstream),
+        ended: (source) => {
+          if (source instanceof Upstream) reports.ended(source);
+          if (catalogs.shared.member(source.name) === undefined) metrics.upstreamGone(source.name);
+        },
+      });
+      return summaryOf(change);
+    },
+    stop: () => roster.stop(),
+    kill: () => roster.kill(),
   };
 }
 
-/** Ends all that speaks to servers, and all that they started. */
-export const stopUpstreams = async ({ upstreams, isolated }: Core): Promise<void> => {
-  await Promise.all([...upstreams, ...isolated].map((one) => one.stop()));
-};
+function summaryOf({ offers, added, removed }: Change): Reconfigured {
+  const before = new Set(removed.map(({ name }) => name));
+  const after = new Set(added.map(({ name }) => name));
+  return {
+    added: [...after].filter((name) => !before.has(name)),
+    changed: [...after].filter((name) => before.has(name)),
+    removed: [...before].filter((name) => !after.has(name)),
+    kept: offers.length - after.size,
+  };
+}
+
+interface HandlerParts {
+  readonly catalogs: Catalogs;
+  readonly listeners: Listeners;
+  readonly admission: Admission;
+  readonly bulkheads: Bulkheads;
+  readonly taskIds: TaskIds;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly identity: Identity;
+  readonly cursors: Seal;
+  readonly deadlines: Deadlines;
+}
+
+/** All that single calls take from a config, around what goes on from one config to the next. */
+function handlerOf({ lists, cache, log: { calls } }: Config, parts: HandlerParts): Handler {
+  const { catalogs, admission, metrics, log, identity, cursors, ...others } = parts;
+  const terminal = dispatch({
+    ...others,
+    catalogs,
+    listing: { catalogs, cursors, pageSize: lists.pageSize, identity, nowMs },
+    discover: {
+      catalogs,
+      identity,
+      supported: supportedVersions,
+      defaultTtlMs: cache.defaultTtlMs,
+      waitMs: lists.deadlineMs,
+      nowMs,
+    },
+    metrics,
+    nowMs,
+    readyMs: lists.deadlineMs,
+  });
+  const callsLogged = callLog({ log, calls, nowMs });
+  return stack(terminal, measured({ metrics, nowMs, log: callsLogged }), admitted(admission));
+}

@@ -58,36 +58,52 @@ const messages = (
   nowMs,
 });
 
-/** The edges of the listener, and the sessions that live there. */
-export function buildEdges(
-  config: Config,
-  core: Core,
-  parts: EdgeParts,
-): { readonly edges: Edges; readonly sessions: Sessions } {
-  const { limits } = config;
-  const shared = {
-    ...messages(config, core, parts),
-    silenceMs,
-    bufferBytesMax: limits.sseBufferBytesMax,
-  };
-  const sessions = buildSessions(config, core, parts);
+/** The edges of the listener, with the sessions and streams that live there from one config to the next. */
+export interface LiveEdges {
+  /** The edges as another config has them; nothing changes before `adopt`. */
+  of(config: Config): Edges;
+  /** What lives on, lives on by this config. */
+  adopt(config: Config): void;
+  /** Ends all sessions and streams. */
+  stop(): void;
+}
+
+export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEdges {
   const { changes } = core;
-  const legacy = new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: limits.resultBytesMax });
-  const sse = new SseEdge({
-    ...shared,
+  const sessions = buildSessions(config, core, parts);
+  const silence = new Silence(silenceMs);
+  const sharedOf = (next: Config) => ({
+    ...messages(next, core, parts),
+    silenceMs,
+    bufferBytesMax: next.limits.sseBufferBytesMax,
+  });
+  const sseOptions = (next: Config) => ({
+    ...sharedOf(next),
     sessions,
     changes,
-    answerBytesMax: limits.resultBytesMax,
-    streamsMax: limits.listenStreamsMax,
+    answerBytesMax: next.limits.resultBytesMax,
+    streamsMax: next.limits.listenStreamsMax,
   });
+  const sse = new SseEdge(sseOptions(config));
   return {
-    sessions,
-    edges: {
-      scan: shared.scan,
-      nowMs,
-      legacy,
-      ...(config.legacySse ? { sse } : {}),
-      modern: { ...shared, silence: new Silence(silenceMs), supported: supportedVersions },
+    of: (next) => {
+      const shared = sharedOf(next);
+      return {
+        scan: shared.scan,
+        nowMs,
+        legacy: new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: next.limits.resultBytesMax }),
+        ...(next.legacySse ? { sse } : {}),
+        modern: { ...shared, silence, supported: supportedVersions },
+      };
+    },
+    adopt: (next) => {
+      sessions.liveMax = next.limits.listenStreamsMax;
+      sse.use(sseOptions(next));
+      if (!next.legacySse) sse.stop();
+    },
+    stop: () => {
+      sse.stop();
+      sessions.stop();
     },
   };
 }

@@ -1,7 +1,7 @@
 /** What speaks to a server of the config: one upstream for all callers, or one for each. */
 import { randomBytes } from 'node:crypto';
 import { createSeal } from './auth/seal.ts';
-import type { Offer } from './catalog/catalogs.ts';
+import type { Offer } from './catalog/offer.ts';
 import type { Config, ServerConfig } from './config/config.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';

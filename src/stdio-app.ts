@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { type AppContext, instanceOf } from './app.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
-import { buildCore, stopUpstreams } from './core.ts';
+import { buildCore } from './core.ts';
 import { buildStdioEdge, replica } from './edges.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { endOrphans } from './upstream/process-tree.ts';
@@ -38,7 +38,7 @@ export async function startStdioApp(
     replica,
   });
   await endOrphans(instance);
-  for (const upstream of core.upstreams) upstream.start();
+  core.start();
   const edge = buildStdioEdge(config, core, { metrics, log, secret }, streams);
   let stopping: Promise<void> | undefined;
   const stop = async (drainMs: number): Promise<void> => {
@@ -52,7 +52,7 @@ export async function startStdioApp(
     });
     edge.close();
     changes.stop();
-    await stopUpstreams(core);
+    await core.stop();
   };
   return {
     ended: edge.ended,

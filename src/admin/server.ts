@@ -30,6 +30,8 @@ export interface Admin {
   readonly url: string;
   /** Loads what answers, so that the first request does not wait for it; costs some 70 ms of the processor. */
   prepare(): void;
+  /** Answers by these options from the next request on; their address has to be as before. */
+  use(options: AdminOptions): void;
   /** Takes no new connections; what is being answered has a second to end. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -45,9 +47,10 @@ const lingerMs = 1_000;
 
 /** Starts listening; rejects with an error that names the address and the key `admin` where that can't be. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
+  let current = options;
   let loading: Promise<Express> | undefined;
   const load = (): Promise<Express> => {
-    loading ??= createApp(options);
+    loading ??= createApp(current);
     return loading;
   };
   const server = createServer(
@@ -77,6 +80,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     url: `http://${urlHost(options.address.host)}:${port}`,
     // Where that fails, the first request says so.
     prepare: () => void load().catch(() => undefined),
+    use: (next) => {
+      current = next;
+      loading = undefined;
+    },
     close: () => {
       closing ??= close(server);
       return closing;

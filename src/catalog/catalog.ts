@@ -2,9 +2,6 @@
 import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { code, RpcError } from '../protocol/errors.ts';
-import { JsonFault } from '../protocol/json.ts';
-import type { Limit } from '../protocol/limits.ts';
 import { type ListKind, listKinds, lists } from '../protocol/methods.ts';
 import { bounded } from '../upstream/bounded.ts';
 import { askedPatienceMs } from '../upstream/failure.ts';
@@ -17,8 +14,8 @@ import { type Listing, listingOf, type Member, offers } from './listing.ts';
 import type { Merged } from './merge.ts';
 import type { Merges } from './merges.ts';
 import { UriOwners } from './owners.ts';
-import { fetchList, type RawList } from './pages.ts';
-import { type Shelf, sameShelf, shelfOf } from './shelf.ts';
+import { fetchList, limitOf, noTemplates } from './pages.ts';
+import { freshnessOf, type Shelf, sameShelf, shelfOf } from './shelf.ts';
 import type { Fetch, ShelfStore } from './store.ts';
 
 /** Whose a name, URI or id is, and what its upstream calls it. */
@@ -31,8 +28,10 @@ export interface Found {
 
 export type Resolved = Found | { readonly kind: 'unknown' };
 
+export type CatalogConfig = Pick<Config, 'names' | 'lists' | 'cache' | 'limits'>;
+
 export interface CatalogOptions {
-  readonly config: Pick<Config, 'names' | 'lists' | 'cache' | 'limits'>;
+  readonly config: CatalogConfig;
   readonly members: readonly Member[];
   /** Where the lists are kept, with those of other catalogs. */
   readonly store: ShelfStore;
@@ -55,7 +54,9 @@ const pageTimeoutMs = 60_000;
 
 export class Catalog {
   readonly #options: CatalogOptions;
-  readonly #members: ReadonlyMap<string, Member>;
+  #config: CatalogConfig;
+  #list: readonly Member[];
+  #members: ReadonlyMap<string, Member>;
   /** Who owns a URI. */
   readonly owners: UriOwners;
   readonly #store: ShelfStore;
@@ -65,17 +66,19 @@ export class Catalog {
 
   constructor(options: CatalogOptions) {
     this.#options = options;
-    this.#members = new Map(options.members.map((member) => [member.server.name, member]));
+    this.#config = options.config;
+    this.#list = options.members;
+    this.#members = byName(options.members);
     this.#store = options.store;
     this.owners = new UriOwners({
       members: () => this.members,
       member: (name) => this.member(name),
-      merged: (kind) => this.#merge(kind),
+      merged: (kind) => this.merged(kind),
     });
   }
 
   get members(): readonly Member[] {
-    return this.#options.members;
+    return this.#list;
   }
 
   /** An upstream by its name in the config. */
@@ -83,16 +86,23 @@ export class Catalog {
     return this.#members.get(name);
   }
 
+  /** Goes on with another config and other members; what is kept of their lists is not its affair. */
+  use(config: CatalogConfig, members: readonly Member[]): void {
+    this.#config = config;
+    this.#list = members;
+    this.#members = byName(members);
+  }
+
   /** The merged list; waits for what is missing, but no longer than `lists.deadline`. */
   async list(kind: ListKind): Promise<Listing> {
-    const waits = this.#options.members.flatMap((member) => this.#refresh(member, kind) ?? []);
+    const waits = this.#list.flatMap((member) => this.#refresh(member, kind) ?? []);
     if (waits.length > 0) await Promise.all(waits);
     return listingOf(kind, {
-      members: this.#options.members,
+      members: this.#list,
       store: this.#store,
-      merged: this.#merge(kind),
+      merged: this.merged(kind),
       now: this.#options.now(),
-      defaultTtlMs: this.#options.config.cache.defaultTtlMs,
+      defaultTtlMs: this.#config.cache.defaultTtlMs,
     });
   }
 
@@ -138,6 +148,7 @@ export class Catalog {
 
   /** Lists that may have changed unseen are fetched again when somebody asks; nobody is told. */
   doubt(upstream: Upstream, kinds: readonly ListKind[]): void {
+    if (this.member(upstream.name)?.upstream !== upstream) return;
     for (const kind of kinds) this.#store.evict(upstream.key, kind);
   }
 
@@ -157,6 +168,7 @@ export class Catalog {
 
   /** An upstream said that lists changed: they are no longer fresh, and clients hear of it. */
   evict(upstream: Upstream, kinds: readonly ListKind[]): void {
+    if (this.member(upstream.name)?.upstream !== upstream) return;
     for (const kind of kinds) this.#store.evict(upstream.key, kind);
     this.#options.changed(kinds);
   }
@@ -170,14 +182,14 @@ export class Catalog {
   leftOut(upstream: string): LeftOut[] {
     return listKinds.flatMap((kind) => [
       ...(this.#shelf(upstream, kind)?.leftOut ?? []),
-      ...(this.#merge(kind).taken.get(upstream) ?? []),
+      ...(this.merged(kind).taken.get(upstream) ?? []),
     ]);
   }
 
   #withApps(tools: Merged): Merged {
     return this.#apps.of(
       tools,
-      () => [this.#merge('resources'), this.#merge('templates')],
+      () => [this.merged('resources'), this.merged('templates')],
       (uri, upstream) => this.owners.outward(uri, upstream),
     );
   }
@@ -187,11 +199,12 @@ export class Catalog {
     return member && this.#store.get(member.key, kind);
   }
 
-  #merge(kind: ListKind): Merged {
+  /** The merged list as far as it is known. */
+  merged(kind: ListKind): Merged {
     const { version } = this.#store;
     const known = this.#merged.get(kind);
     if (known?.version === version) return known.merged;
-    const shelves = this.#options.members.flatMap(({ server, key }) => {
+    const shelves = this.#list.flatMap(({ server, key }) => {
       const shelf = this.#store.get(key, kind);
       return shelf === undefined ? [] : [[server.name, shelf] as const];
     });
@@ -204,7 +217,7 @@ export class Catalog {
 
   /** Apps call the tools of their own server by its own names (MCP Apps). */
   #bareTool(name: string): Resolved | undefined {
-    const entry = onlyCalled(name, this.#merge('tools'));
+    const entry = onlyCalled(name, this.merged('tools'));
     const member = entry && this.#members.get(entry.upstream);
     if (entry === undefined || member === undefined) return undefined;
     const hasApps = (['resources', 'templates'] as const).some((kind) =>
@@ -214,7 +227,7 @@ export class Catalog {
   }
 
   #lookUp(kind: ListKind, name: string): Resolved | undefined {
-    const entry = this.#merge(kind).table.get(name);
+    const entry = this.merged(kind).table.get(name);
     const member = entry && this.#members.get(entry.upstream);
     if (entry === undefined || member === undefined) return undefined;
     return { kind: 'found', member, localKey: entry.localKey, entry };
@@ -233,9 +246,7 @@ export class Catalog {
     const isAwaited = (member: Member, kind: ListKind): boolean =>
       which === 'stale' || this.#store.get(member.key, kind) === undefined;
     const waits = kinds.flatMap((kind) =>
-      this.#options.members.flatMap((member) =>
-        isAwaited(member, kind) ? (this.#refresh(member, kind) ?? []) : [],
-      ),
+      this.#list.flatMap((member) => (isAwaited(member, kind) ? (this.#refresh(member, kind) ?? []) : [])),
     );
     await Promise.all(waits);
   }
@@ -246,7 +257,7 @@ export class Catalog {
     // One that sleeps is woken only for a list that was never seen, or was dropped.
     if (upstream.state.kind === 'asleep' && this.#lacks(member, kind)) upstream.wake();
     const { state } = upstream;
-    const { deadlineMs } = this.#options.config.lists;
+    const { deadlineMs } = this.#config.lists;
     switch (state.kind) {
       case 'starting': {
         const leftMs = state.sinceMs + deadlineMs - this.#options.now();
@@ -293,7 +304,7 @@ export class Catalog {
   #fetch(member: Member, kind: ListKind): Fetch | undefined {
     const { upstream, key } = member;
     const live = upstream.live;
-    if (live === undefined || !offers(live.profile, kind)) return undefined;
+    if (live === undefined || !offers(live.profile, kind) || !this.#isCurrent(member)) return undefined;
     const shelf = this.#store.get(key, kind);
     const now = this.#options.now();
     const { method } = lists[kind];
@@ -311,8 +322,8 @@ export class Catalog {
 
   /** Never rejects: a failure leaves the last good list. */
   async #load(member: Member, live: Live, kind: ListKind): Promise<void> {
-    const { upstream, server, key } = member;
-    const { limits, names } = this.#options.config;
+    const { upstream, server, key, instances } = member;
+    const { limits, names, cache } = this.#config;
     const scan = { strict: true, depthMax: limits.nestingMax };
     const evictions = this.#store.evictions(key, kind);
     try {
@@ -321,14 +332,23 @@ export class Catalog {
         kind,
         (params) => live.connection.ask(lists[kind].method, params, timeoutMs),
         { pagesMax: limits.pagesMax, itemsMax: limits.listItemsMax, scan },
-      ).catch((error: unknown) => this.#noTemplates(kind, error));
+      ).catch((error: unknown) => noTemplates(kind, error, cache.defaultTtlMs));
       if (raw.limit !== undefined) this.#options.metrics.limitHit(raw.limit);
       const { era } = live.profile.dialect;
       const context = { server, nameLengthMax: names.max, era, transport: upstream.transport, scan };
-      const shelf = shelfOf(kind, raw, context, this.#freshness(member, live, kind, raw));
+      const freshness = freshnessOf(raw, {
+        era,
+        pushes: upstream.pushes(kind),
+        isShared: instances === undefined,
+        now: this.#options.now(),
+        defaultTtlMs: cache.defaultTtlMs,
+      });
+      const shelf = shelfOf(kind, raw, context, freshness);
+      if (!this.#isCurrent(member)) return;
       const isOld = this.#store.evictions(key, kind) !== evictions;
       this.#keep(member, kind, isOld ? { ...shelf, freshUntilMs: 0 } : shelf);
     } catch (error) {
+      if (!this.#isCurrent(member)) return;
       const waitMs = Math.max(retryMs, Math.min(askedPatienceMs(error), patienceMaxMs));
       this.#store.failed(key, kind, this.#options.now() + waitMs);
       const limit = limitOf(error);
@@ -340,30 +360,9 @@ export class Catalog {
     }
   }
 
-  /** Many servers declare resources and know no templates, which no capability tells: to have none is no failure. */
-  #noTemplates(kind: ListKind, error: unknown): RawList {
-    if (kind !== 'templates' || !(error instanceof RpcError) || error.code !== code.methodNotFound)
-      throw error;
-    return {
-      items: [],
-      ttlMs: this.#options.config.cache.defaultTtlMs,
-      scope: 'public',
-      cut: undefined,
-      limit: undefined,
-    };
-  }
-
-  #freshness(
-    member: Member,
-    live: Live,
-    kind: ListKind,
-    raw: { readonly ttlMs: number | undefined; readonly scope: 'public' | 'private' | undefined },
-  ): { untilMs: number; scope: 'public' | 'private' } {
-    const now = this.#options.now();
-    if (live.profile.dialect.era === 'modern')
-      return { untilMs: now + (raw.ttlMs ?? 0), scope: raw.scope ?? 'private' };
-    const untilMs = member.upstream.pushes(kind) ? Infinity : now + this.#options.config.cache.defaultTtlMs;
-    return { untilMs, scope: member.instances === undefined ? 'public' : 'private' };
+  /** One that is only there to end its calls may not speak for its successor, nor a part of a config that was in force before. */
+  #isCurrent(member: Member): boolean {
+    return this.#members.get(member.server.name) === member;
   }
 
   /** A list of another context that looks the same, so that its items need not be held twice. */
@@ -385,7 +384,7 @@ export class Catalog {
     this.#options.metrics.upstreamItems(name, kind, shelf.entries.length, shelf.leftOut.length);
     if (isSame) return;
     // Now rather than in the first call that needs it.
-    this.#merge(kind);
+    this.merged(kind);
     for (const { name: item, reason } of shelf.leftOut)
       this.#options.log.warn(
         { upstream: name, kind, item },
@@ -394,6 +393,5 @@ export class Catalog {
   }
 }
 
-/** The limit that kept a list from being read. */
-const limitOf = (error: unknown): Limit | undefined =>
-  error instanceof RpcError || error instanceof JsonFault ? error.limit : undefined;
+const byName = (members: readonly Member[]): ReadonlyMap<string, Member> =>
+  new Map(members.map((member) => [member.server.name, member]));

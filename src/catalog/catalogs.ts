@@ -2,18 +2,17 @@
 import { LRUCache } from 'lru-cache';
 import { type Caller, contextOf } from '../protocol/call.ts';
 import type { RpcError } from '../protocol/errors.ts';
-import type { ListKind } from '../protocol/methods.ts';
+import { type ListKind, listKinds } from '../protocol/methods.ts';
 import type { Instances } from '../upstream/instances.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { upstreamKey } from '../upstream/upstream-key.ts';
-import { Catalog, type CatalogOptions } from './catalog.ts';
+import { Catalog, type CatalogConfig, type CatalogOptions } from './catalog.ts';
 import type { Member } from './listing.ts';
+import { isSameMerged, type Merged } from './merge.ts';
 import { Merges } from './merges.ts';
+import type { Offer } from './offer.ts';
 import { ShelfStore } from './store.ts';
-
-/** A server of the config with what speaks to it. */
-export type Offer = Pick<Member, 'server'> &
-  ({ readonly upstream: Upstream } | { readonly instances: Instances });
+import { tidy } from './succession.ts';
 
 export interface CatalogsOptions
   extends Omit<CatalogOptions, 'members' | 'store' | 'merges' | 'isShared' | 'changed'> {
@@ -55,17 +54,19 @@ export class Catalogs {
   readonly #options: CatalogsOptions;
   readonly #store: ShelfStore;
   readonly #merges: Merges;
-  readonly #instances: readonly Instances[];
+  #config: CatalogConfig;
+  #offers: readonly Offer[];
+  #instances: readonly Instances[];
   readonly #own: LRUCache<string, Catalog>;
 
   constructor(options: CatalogsOptions) {
     this.#options = options;
     const { config, metrics, offers } = options;
+    this.#config = config;
+    this.#offers = offers;
     this.#store = new ShelfStore(config.cache.bytesMax, () => metrics.limitHit('cache'));
-    this.#instances = offers.flatMap((offer) => ('instances' in offer ? [offer.instances] : []));
-    this.#merges = new Merges(this.#instances.length === 0 ? 1 : mergedMax, (kind, { bytes }) =>
-      metrics.listBytes(kind, bytes),
-    );
+    this.#instances = instancesOf(offers);
+    this.#merges = new Merges(keptOf(this.#instances), (kind, { bytes }) => metrics.listBytes(kind, bytes));
     this.#own = new LRUCache({
       max: contextsMax,
       dispose: (_, context) => {
@@ -73,6 +74,49 @@ export class Catalogs {
       },
     });
     this.shared = this.#catalog(undefined);
+  }
+
+  /** Goes on with another config. Offers that are the same objects as before keep their lists; what clients now see otherwise is announced. */
+  reconfigure(config: CatalogConfig, offers: readonly Offer[]): void {
+    const catalogs = [[undefined, this.shared] as const, ...this.#own.entries()];
+    const before = catalogs.map(([, catalog]) => listKinds.map((kind) => catalog.merged(kind)));
+    const change = { from: this.#config, to: config, contexts: [...this.#own.keys()] };
+    const known = new Map(this.#offers.map((offer) => [offer.server.name, offer]));
+    this.#config = config;
+    this.#offers = offers;
+    this.#instances = instancesOf(offers);
+    this.#merges.keptMax = keptOf(this.#instances);
+    this.#store.resize(config.cache.bytesMax);
+    const relisted = tidy(this.#store, known, offers, change);
+    for (const [context, catalog] of catalogs) catalog.use(config, this.#members(context, catalog, known));
+    this.#store.touch();
+    const told = this.#announce(undefined, this.shared, before[0], []);
+    for (const [i, [context, catalog]] of catalogs.entries())
+      if (context !== undefined) this.#announce(context, catalog, before[i], told);
+    for (const upstream of relisted) void this.about(upstream).arrived(upstream);
+  }
+
+  /** Tells who hears of this catalog what has changed in it, but what they are told already; returns all of that. */
+  #announce(
+    context: string | undefined,
+    catalog: Catalog,
+    before: readonly Merged[] | undefined,
+    told: readonly ListKind[],
+  ): readonly ListKind[] {
+    const changed = listKinds.filter(
+      (kind, i) => !told.includes(kind) && !isSameMerged(before?.[i], catalog.merged(kind)),
+    );
+    if (changed.length > 0) this.#options.changed(changed, context);
+    return changed;
+  }
+
+  /** Members of offers that are as before stay the same objects, since what is fetched for them goes on. */
+  #members(context: string | undefined, catalog: Catalog, known: ReadonlyMap<string, Offer>): Member[] {
+    return this.#offers.map((offer) => {
+      const { name } = offer.server;
+      const member = known.get(name) === offer ? catalog.member(name) : undefined;
+      return member ?? memberOf(offer, context);
+    });
   }
 
   /** The catalog of a caller; what it has of its own is started. */
@@ -103,10 +147,11 @@ export class Catalogs {
   }
 
   #catalog(context: string | undefined): Catalog {
-    const { offers, changed, ...options } = this.#options;
+    const { offers: _, changed, ...options } = this.#options;
     return new Catalog({
       ...options,
-      members: offers.map((offer) => memberOf(offer, context)),
+      config: this.#config,
+      members: this.#offers.map((offer) => memberOf(offer, context)),
       store: this.#store,
       merges: this.#merges,
       isShared: context === undefined,
@@ -114,6 +159,12 @@ export class Catalogs {
     });
   }
 }
+
+const instancesOf = (offers: readonly Offer[]): readonly Instances[] =>
+  offers.flatMap((offer) => ('instances' in offer ? [offer.instances] : []));
+
+/** With no server of their own all callers see the same. */
+const keptOf = (instances: readonly Instances[]): number => (instances.length === 0 ? 1 : mergedMax);
 
 function memberOf(offer: Offer, context: string | undefined): Member {
   const { server } = offer;

@@ -1,5 +1,5 @@
 /** A merged list as it is now: its hints, and whose part is missing or stale. */
-import type { ServerConfig } from '../config/config.ts';
+import type { Config, ServerConfig } from '../config/config.ts';
 import type { RpcError } from '../protocol/errors.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
 import type { Profile } from '../upstream/connection.ts';
@@ -20,6 +20,12 @@ export interface Member {
   /** Why the caller has none of its own. */
   readonly refusal?: RpcError | undefined;
 }
+
+/** All that a member's lists are made with beside what its upstream says: as long as it is the same, they are. */
+export const listKey = (
+  { prefix, tools }: ServerConfig,
+  { names, limits }: Pick<Config, 'names' | 'limits'>,
+): string => JSON.stringify([prefix, tools, names.max, limits.pagesMax, limits.listItemsMax]);
 
 /** Why the part of an upstream is not as it should be. */
 interface Gap {

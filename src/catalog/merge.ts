@@ -97,6 +97,12 @@ function mergedOf(
   return { table, entries, taken, bytes: bytesOf(kind, entries), page };
 }
 
+/** Whether two merged lists look the same to a client. */
+export const isSameMerged = (a: Merged | undefined, b: Merged): boolean =>
+  a === b ||
+  (a?.entries.length === b.entries.length &&
+    a.entries.every(({ bytes }, i) => b.entries[i]?.bytes.equals(bytes) === true));
+
 const bytesOf = (kind: ListKind, entries: readonly Entry[]): number =>
   entries.reduce((sum, { bytes }) => sum + bytes.length + 1, `"${lists[kind].key}":[]`.length) -
   (entries.length === 0 ? 0 : 1);

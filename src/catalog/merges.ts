@@ -15,14 +15,15 @@ const isFrom = ({ from }: Kept, shelves: Shelves): boolean =>
   from.length === shelves.length && shelves.every(([, { entries }], i) => from[i] === entries);
 
 export class Merges {
-  readonly #keptMax: number;
+  /** From now on. */
+  keptMax: number;
   readonly #made: (kind: ListKind, merged: Merged) => void;
   /** The most recently used first. */
   readonly #kept = new Map<ListKind, Kept[]>();
 
   /** Keeps so many of each kind; `made` is told of each new one. */
   constructor(keptMax: number, made: (kind: ListKind, merged: Merged) => void) {
-    this.#keptMax = keptMax;
+    this.keptMax = keptMax;
     this.#made = made;
   }
 
@@ -34,7 +35,7 @@ export class Merges {
     if (at !== 0) {
       if (at > 0) kept.splice(at, 1);
       kept.unshift(found);
-      kept.length = Math.min(kept.length, this.#keptMax);
+      kept.length = Math.min(kept.length, this.keptMax);
       this.#kept.set(kind, kept);
     }
     return found.merged;

@@ -1,6 +1,15 @@
 /** Fetches a list of one upstream, every page of it (Pagination). */
-import { own, RpcError } from '../protocol/errors.ts';
-import { find, jsonOf, type Member, readArray, readObject, type ScanOptions } from '../protocol/json.ts';
+import { code, own, RpcError } from '../protocol/errors.ts';
+import {
+  find,
+  JsonFault,
+  jsonOf,
+  type Member,
+  readArray,
+  readObject,
+  type ScanOptions,
+} from '../protocol/json.ts';
+import type { Limit } from '../protocol/limits.ts';
 import { type ListKind, lists } from '../protocol/methods.ts';
 import { shapeOf } from '../protocol/shape.ts';
 import type { Asked } from '../upstream/ask-exchange.ts';
@@ -76,6 +85,16 @@ const cutBy = (limit: 'pages' | 'listItems', what: string): Pick<RawList, 'cut' 
   cut: `more than ${what} (limits.${limit})`,
   limit,
 });
+
+/** Many servers declare resources and know no templates, which no capability tells: to have none is no failure. Throws any other. */
+export function noTemplates(kind: ListKind, error: unknown, ttlMs: number): RawList {
+  if (kind !== 'templates' || !(error instanceof RpcError) || error.code !== code.methodNotFound) throw error;
+  return { items: [], ttlMs, scope: 'public', cut: undefined, limit: undefined };
+}
+
+/** The limit that kept a list from being read. */
+export const limitOf = (error: unknown): Limit | undefined =>
+  error instanceof RpcError || error instanceof JsonFault ? error.limit : undefined;
 
 /** Follows `nextCursor` until it is absent (an empty string is a cursor); one that comes again is an error. */
 export async function fetchList(kind: ListKind, ask: Ask, limits: PageLimits): Promise<RawList> {

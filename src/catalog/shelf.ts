@@ -1,4 +1,5 @@
 /** The cached list of one kind of one upstream: fetched once at a time, fresh for as long as its hints say, kept when a refetch fails. */
+import type { Era } from '../protocol/era.ts';
 import { JsonFault } from '../protocol/json.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { type Entry, type EntryContext, type LeftOut, readEntry } from './entry.ts';
@@ -11,6 +12,24 @@ export interface Shelf {
   readonly freshUntilMs: number;
   readonly scope: 'public' | 'private';
   readonly bytes: number;
+}
+
+/** Until when a list is fresh and whose it is, by its hints in the modern era, else by whether its server tells of changes. */
+export function freshnessOf(
+  { ttlMs = 0, scope = 'private' }: Pick<RawList, 'ttlMs' | 'scope'>,
+  of: {
+    readonly era: Era;
+    readonly pushes: boolean;
+    readonly isShared: boolean;
+    readonly now: number;
+    readonly defaultTtlMs: number;
+  },
+): { untilMs: number; scope: 'public' | 'private' } {
+  if (of.era === 'modern') return { untilMs: of.now + ttlMs, scope };
+  return {
+    untilMs: of.pushes ? Number.POSITIVE_INFINITY : of.now + of.defaultTtlMs,
+    scope: of.isShared ? 'public' : 'private',
+  };
 }
 
 /** Items in the order of the upstream; a key that stands twice counts once. */

@@ -1,6 +1,6 @@
 /** Where lists are kept, within a bound of bytes, with one fetch at a time per key. */
 import { LRUCache } from 'lru-cache';
-import type { ListKind } from '../protocol/methods.ts';
+import { type ListKind, listKinds } from '../protocol/methods.ts';
 import type { Shelf } from './shelf.ts';
 
 /** A fetch that is under way. */
@@ -17,7 +17,7 @@ const overheadBytes = 1024;
 const keyOf = (upstream: string, kind: ListKind): string => `${kind}\n${upstream}`;
 
 export class ShelfStore {
-  readonly #shelves: LRUCache<string, Shelf>;
+  #shelves: LRUCache<string, Shelf>;
   readonly #dropped: () => void;
   readonly #fetches = new Map<string, Fetch>();
   /** Those that begin when the one under way is over. */
@@ -31,14 +31,32 @@ export class ShelfStore {
   /** `dropped` is told of each list that there was no room for. */
   constructor(bytesMax: number, dropped: () => void = () => undefined) {
     this.#dropped = dropped;
-    this.#shelves = new LRUCache({
+    this.#shelves = this.#sized(bytesMax);
+  }
+
+  #sized(bytesMax: number): LRUCache<string, Shelf> {
+    return new LRUCache({
       maxSize: bytesMax,
       sizeCalculation: (shelf) => shelf.bytes + overheadBytes,
       dispose: (_, __, reason) => {
         if (reason !== 'set') this.#version++;
-        if (reason === 'evict') dropped();
+        if (reason === 'evict') this.#dropped();
       },
     });
+  }
+
+  /** Keeps at most so many bytes from now on, of what is kept already those lists that were used last. */
+  resize(bytesMax: number): void {
+    if (this.#shelves.maxSize === bytesMax) return;
+    const shelves = this.#sized(bytesMax);
+    for (const [key, shelf] of [...this.#shelves].toReversed()) shelves.set(key, shelf);
+    this.#shelves = shelves;
+    this.#version++;
+  }
+
+  /** What was merged from these lists is out of date, though none of them changed. */
+  touch(): void {
+    this.#version++;
   }
 
   get version(): number {
@@ -91,8 +109,10 @@ export class ShelfStore {
     const known = this.#fetches.get(key);
     if (known?.evictions === evictions) return known;
     if (known !== undefined) return this.#next.get(key) ?? this.#follow(known, upstream, kind, nowMs, run);
-    const done = run().finally(() => this.#fetches.delete(key));
-    const fetch = { startedMs: nowMs, evictions, done };
+    const done = run().finally(() => {
+      if (this.#fetches.get(key) === fetch) this.#fetches.delete(key);
+    });
+    const fetch: Fetch = { startedMs: nowMs, evictions, done };
     this.#fetches.set(key, fetch);
     return fetch;
   }
@@ -101,10 +121,10 @@ export class ShelfStore {
   #follow(known: Fetch, upstream: string, kind: ListKind, nowMs: number, run: () => Promise<void>): Fetch {
     const key = keyOf(upstream, kind);
     const done = known.done.then(() => {
-      this.#next.delete(key);
+      if (this.#next.get(key) === next) this.#next.delete(key);
       return this.single(upstream, kind, nowMs, run).done;
     });
-    const next = { startedMs: nowMs, evictions: known.evictions, done };
+    const next: Fetch = { startedMs: nowMs, evictions: known.evictions, done };
     this.#next.set(key, next);
     return next;
   }
@@ -115,10 +135,20 @@ export class ShelfStore {
 
   /** Forgets all of an upstream. */
   drop(upstream: string): void {
-    for (const kind of ['tools', 'prompts', 'resources', 'templates'] as const) {
+    this.disown(upstream);
+    for (const kind of listKinds) {
       const key = keyOf(upstream, kind);
       this.#shelves.delete(key);
       this.#evictions.delete(key);
+    }
+  }
+
+  /** Fetches under way are nobody's any more: the next one begins anew, and what comes of them is not to be kept. */
+  disown(upstream: string): void {
+    for (const kind of listKinds) {
+      const key = keyOf(upstream, kind);
+      this.#fetches.delete(key);
+      this.#next.delete(key);
       this.#retryAtMs.delete(key);
     }
   }

@@ -50,18 +50,18 @@ export interface Command {
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** The config, or undefined after its errors were printed. */
-export async function readConfig(flags: Flags, terminal: Terminal): Promise<Config | undefined> {
+export async function readConfig(
+  flags: Flags,
+  { env, cwd, out, err }: Terminal,
+  load = () => loadConfig({ env, cwd, ...(flags.config === undefined ? {} : { file: flags.config }) }),
+): Promise<Config | undefined> {
   try {
-    return await loadConfig({
-      env: terminal.env,
-      cwd: terminal.cwd,
-      ...(flags.config === undefined ? {} : { file: flags.config }),
-    });
+    return await load();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message, issues } = error;
-    if (flags.json) terminal.out(`${JSON.stringify({ ok: false, message, issues })}\n`);
-    else terminal.err(`${message}\n`);
+    if (flags.json) out(`${JSON.stringify({ ok: false, message, issues })}\n`);
+    else err(`${message}\n`);
     return undefined;
   }
 }

@@ -1,34 +1,35 @@
 /** `mcpyard serve`: runs the gateway until a signal ends it. */
 import { type App, startApp } from '../app.ts';
-import type { Config } from '../config/config.ts';
+import { ConfigSources } from '../config/sources.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type ExitCode, plural, type Run, readConfig } from './command.ts';
-import { endSignals } from './signals.ts';
+import { type Configured, keepConfigured } from './configured.ts';
+import { endSignals, hasTerminal } from './signals.ts';
+import { tellConfig } from './tell-config.ts';
 
 const interruptDrainMs = 2_000;
 
-/** Says what of a config is worth a second look. */
-export function tellConfig(config: Config, log: Log): void {
-  for (const warning of config.warnings) log.warn({}, warning);
-  for (const { name, kind, reason } of config.disabled) {
-    if (kind === 'off') log.info({ upstream: name }, `${name}: off: ${reason}`);
-    else log.error({ upstream: name }, `${name}: disabled: ${reason}`);
-  }
-}
-
-/** The first signal stops the gateway in order, a second one at once. */
-function untilSignal(app: App, config: Config, log: Log, notifier: Notifier): Promise<ExitCode> {
+/** SIGTERM and SIGINT stop the gateway in order, a second one at once; SIGHUP stops it where it tells of a closed terminal. */
+function untilSignal(app: App, log: Log, notifier: Notifier, configured: Configured): Promise<ExitCode> {
+  const hadTerminal = hasTerminal();
   return new Promise((resolve) => {
     let stopping = false;
     const onSignal = (signal: NodeJS.Signals): void => {
-      if (stopping) process.exit(1);
+      if (signal === 'SIGHUP' && (stopping || !hadTerminal || hasTerminal())) {
+        if (!stopping) configured.reload('SIGHUP');
+        return;
+      }
+      if (stopping) {
+        app.kill();
+        process.exit(1);
+      }
       stopping = true;
       log.info({ signal }, `stopping on ${signal}`);
       notifier.stopping();
-      const drainMs = config.drainTimeoutMs ?? (signal === 'SIGINT' ? interruptDrainMs : undefined);
-      app.stop(drainMs).then(
+      configured.close();
+      stopped(app, signal).then(
         () => {
           log.info({}, 'stopped');
           resolve(0);
@@ -43,26 +44,42 @@ function untilSignal(app: App, config: Config, log: Log, notifier: Notifier): Pr
   });
 }
 
+/** Whoever presses Ctrl-C waits for it, and stands behind no load balancer. */
+const stopped = (app: App, signal: NodeJS.Signals): Promise<void> =>
+  app.stop(
+    app.config.drainTimeoutMs ?? (signal === 'SIGINT' ? interruptDrainMs : undefined),
+    signal === 'SIGTERM',
+  );
+
 export const serve: Run = async (_args, flags, terminal) => {
-  const config = await readConfig(flags, terminal);
+  const { env, cwd } = terminal;
+  const sources = new ConfigSources({
+    env,
+    cwd,
+    ...(flags.config === undefined ? {} : { file: flags.config }),
+  });
+  const config = await readConfig(flags, terminal, () => sources.load());
   if (config === undefined) return 2;
   const secrets = new Secrets(config.secrets);
   const log = createLog({ level: config.log.level, secrets });
   tellConfig(config, log);
   let app: App;
   try {
-    app = await startApp(config, { log, env: terminal.env, secrets });
+    app = await startApp(config, { log, env, secrets });
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
     terminal.err(`${error.message}\n`);
     return 1;
   }
+  const notifier = createNotifier({ env, log });
+  const configured = keepConfigured({ app, sources, log, notifier });
+  const ended = untilSignal(app, log, notifier, configured);
+  // Only now, since whoever hears of it may send signals.
   const { endpoint, admin } = app;
   const servers = plural(config.servers.length, 'server');
   log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
-  const notifier = createNotifier({ env: terminal.env, log });
   notifier.ready();
-  const exitCode = await untilSignal(app, config, log, notifier);
+  const exitCode = await ended;
   await notifier.close();
   return exitCode;
 };

@@ -1,7 +1,19 @@
 /** What a signal does to a command that has started servers: they end first, since a Ctrl-C doesn't reach them. */
 
+import { closeSync, openSync } from 'node:fs';
+
 /** SIGHUP is a terminal that was closed. */
 export const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Whether this process has a terminal of its own, which it loses when that is closed. */
+export function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Calls `onSignal` at the first of the signals that end a process; returns what takes that back. */
 function atSignal(onSignal: (signal: NodeJS.Signals) => void): () => void {

@@ -1,11 +1,11 @@
 /** `mcpyard stdio`: serves one client on stdin and stdout, for hosts that only start commands. */
-import { createLog, type Log, type LogOptions } from '../observe/log.ts';
+import { createLog, type Log, type LogOptions, type RootLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { startStdioApp } from '../stdio-app.ts';
 import { type ExitCode, type Flags, type Run, readConfig, type Terminal } from './command.ts';
 import { Relay } from './relay.ts';
-import { tellConfig } from './serve.ts';
 import { endSignals } from './signals.ts';
+import { tellConfig } from './tell-config.ts';
 
 /** What serves the client; either end of it may come first. */
 interface Service {
@@ -24,7 +24,7 @@ const flushMs = 1_000;
 const logBytesMax = 1024 * 1024;
 
 /** A log on stderr that waits for nobody, since a host may never read it. */
-const logOf = (level: LogOptions['level'], secrets: Secrets): Log =>
+const logOf = (level: LogOptions['level'], secrets: Secrets): RootLog =>
   createLog({
     level,
     secrets,

@@ -16,18 +16,24 @@ export interface FileWatchOptions {
   readonly everyMs?: number;
 }
 
-/** Several events come with each change; the files are looked at when they are over. */
+/** Several events come with each change; the files are looked at when they are over, or have gone on for long enough. */
 const settleMs = 200;
+const settleMaxMs = 2_000;
 const pollMs = 60_000;
 
 /** Keeps no process alive. */
 export function watchFiles({ files, changed, failed, everyMs = pollMs }: FileWatchOptions): FileWatch {
   let settling: NodeJS.Timeout | undefined;
+  let stirredMs = 0;
   const stirred = (): void => {
-    settling ??= setTimeout(() => {
+    const nowMs = performance.now();
+    if (settling === undefined) stirredMs = nowMs;
+    clearTimeout(settling);
+    const waitMs = Math.max(0, Math.min(settleMs, stirredMs + settleMaxMs - nowMs));
+    settling = setTimeout(() => {
       settling = undefined;
       changed();
-    }, settleMs).unref();
+    }, waitMs).unref();
   };
   const watchers: FSWatcher[] = [];
   for (const folder of new Set(files.map((file) => path.dirname(file)))) {

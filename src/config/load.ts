@@ -40,7 +40,8 @@ export function configCandidates({
   ];
 }
 
-async function readUtf8(file: string): Promise<string> {
+/** The text of a file; rejects where it is too long or not UTF-8. */
+export async function readUtf8(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > configBytesMax) throw new Error(`longer than ${configBytesMax} bytes`);
   try {
@@ -50,8 +51,8 @@ async function readUtf8(file: string): Promise<string> {
   }
 }
 
-/** Refuses what isn't a regular file: a pipe would stop the gateway, a device might never end. */
-function readSecret(file: string): string {
+/** The text of a file of a `${file:…}`. Refuses what isn't a regular file: a pipe would stop the gateway, a device might never end. */
+export function readSecret(file: string): string {
   const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(descriptor).isFile()) throw new Error('no regular file');

@@ -25,7 +25,7 @@ import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
 import { messagesPath, ssePath } from './sse-edge.ts';
-import { handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
+import { type FreshOptions, handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
 
 export interface DownstreamOptions {
   readonly address: Address;
@@ -48,7 +48,16 @@ export interface DownstreamOptions {
 export interface Downstream {
   /** `http://host:port/mcp` (`https` over TLS), with the port that was picked. */
   readonly endpoint: string;
-  /** Takes no new connections and lets calls end; what is left after `ms` is cut. */
+  /** How many requests have come so far, those for its health aside. */
+  readonly requests: number;
+  /**
+   * Reads what else these options need and changes nothing; the returned function serves by them from the next request on.
+   * Their address, and whether there is TLS, must be as before. Rejects where a file of theirs can't be used.
+   */
+  prepare(options: DownstreamOptions): Promise<() => void>;
+  /** From now on each answer says that its connection closes behind it. */
+  leave(): void;
+  /** Takes no new connections and lets calls end; what is left after `ms` is cut. A second time with less is sooner. */
   stop(ms: number): Promise<void>;
 }
 
@@ -163,15 +172,23 @@ function listen(server: Server, address: Address, later: (error: Error) => void)
   });
 }
 
+/** What a listener is, whatever options it serves by. */
+interface Standing {
+  requests: number;
+  isLeaving: boolean;
+}
+
 /** The way of each request: health, guard, questions of browsers, key, then what was asked for. */
-function createListener(options: DownstreamOptions): RequestListener {
+function createListener(options: DownstreamOptions, standing: Standing): RequestListener {
   const guard = createGuard(options.guard);
   const { authenticate } = options;
   return (req, res) => {
+    if (standing.isLeaving) res.shouldKeepAlive = false;
     const url = req.url ?? '/';
     const query = url.indexOf('?');
     const pathname = query < 0 ? url : url.slice(0, query);
     if (beside(req, res, pathname, options)) return;
+    standing.requests++;
     const refused = guard(req);
     if (refused !== undefined) {
       options.refused(req, refused.message);
@@ -208,47 +225,88 @@ const serverOptions = {
 interface Opened {
   readonly server: Server;
   readonly scheme: 'http' | 'https';
+  /** Reads other files of the certificate; the returned function takes them in. */
+  certify(files: TlsFiles | undefined): Promise<() => void>;
   close(): void;
 }
 
-async function createServerFor(options: DownstreamOptions): Promise<Opened> {
-  const { tls: files, log } = options;
-  const listener = createListener(options);
+async function createServerFor(
+  { tls: files, log }: DownstreamOptions,
+  listener: RequestListener,
+): Promise<Opened> {
+  const nothing = (): void => undefined;
   if (files === undefined)
-    return { server: createServer(serverOptions, listener), scheme: 'http', close: () => undefined };
+    return {
+      server: createServer(serverOptions, listener),
+      scheme: 'http',
+      certify: () => Promise.resolve(nothing),
+      close: nothing,
+    };
   const pair = await readPair(files);
   const server = createTlsServer(
     { ...serverOptions, ...tlsOptions(pair), handshakeTimeout: handshakeMs },
     listener,
   );
   server.on('tlsClientError', (error) => log.debug({ err: error }, 'a TLS handshake failed'));
-  const fresh = keepFresh({ files, pair, log, use: (context) => server.setSecureContext(context) });
-  return { server, scheme: 'https', close: () => fresh.close() };
+  const use: FreshOptions['use'] = (context) => server.setSecureContext(context);
+  let known = files;
+  let fresh = keepFresh({ files, pair, log, use });
+  return {
+    server,
+    scheme: 'https',
+    certify: async (next = known) => {
+      if (next.cert === known.cert && next.key === known.key) return nothing;
+      const other = await readPair(next);
+      return () => {
+        fresh.close();
+        known = next;
+        use(tlsOptions(other));
+        fresh = keepFresh({ files: next, pair: other, log, use });
+      };
+    },
+    close: () => fresh.close(),
+  };
 }
 
 /** Starts listening; rejects with an error that names the address or the file where that can't be. */
 export async function startDownstream(options: DownstreamOptions): Promise<Downstream> {
-  const { server, scheme, close } = await createServerFor(options);
+  const standing: Standing = { requests: 0, isLeaving: false };
+  let listener = createListener(options, standing);
+  const { server, scheme, certify, close } = await createServerFor(options, (req, res) => listener(req, res));
   const { address, family, port } = await listen(server, options.address, (error) =>
     options.log.error({ err: error }, 'the listener failed'),
   ).catch((error: unknown) => {
     close();
     throw error;
   });
+  let stopped: Promise<void> | undefined;
   server.maxConnections = connectionsMax;
   countRefused(server, options.metrics);
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
     endpoint: `${scheme}://${host}:${port}${path}`,
-    stop: (ms) =>
-      new Promise((resolve) => {
-        close();
-        const timer = setTimeout(() => server.closeAllConnections(), ms);
-        server.close(() => {
-          clearTimeout(timer);
-          resolve();
-        });
+    get requests() {
+      return standing.requests;
+    },
+    prepare: async (next) => {
+      const takeCertificate = await certify(next.tls);
+      return () => {
+        takeCertificate();
+        listener = createListener(next, standing);
+      };
+    },
+    leave: () => {
+      standing.isLeaving = true;
+    },
+    stop: (ms) => {
+      close();
+      standing.isLeaving = true;
+      stopped ??= new Promise((resolve) => {
+        server.close(() => resolve());
         server.closeIdleConnections();
-      }),
+      });
+      const timer = setTimeout(() => server.closeAllConnections(), ms);
+      return stopped.finally(() => clearTimeout(timer));
+    },
   };
 }

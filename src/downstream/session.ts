@@ -80,6 +80,8 @@ const callerOf = ({ caller, nonce }: SessionFacts): Caller =>
   caller === anonymous ? { name: caller, context: `${caller}/${nonce}` } : { name: caller };
 
 export class Sessions {
+  /** From now on. */
+  liveMax: number;
   readonly #options: SessionsOptions;
   readonly #opened = new LRUCache<string, Session>({ max: openedMax });
   readonly #ended = new LRUCache<string, true>({ max: endedMax, ttl: lifetimeMs });
@@ -87,6 +89,7 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    this.liveMax = options.liveMax;
   }
 
   /** A new session; its id is at most 1 KiB, for which what the client says of extensions is dropped if need be. */
@@ -145,7 +148,7 @@ export class Sessions {
   enliven(session: Session): LiveSession | undefined {
     const found = this.#live.get(session.id);
     if (found !== undefined) return found;
-    if (this.#live.size >= this.#options.liveMax) return undefined;
+    if (this.#live.size >= this.liveMax) return undefined;
     const { metrics } = this.#options;
     const live = new LiveSession(
       () => this.#live.delete(session.id),

@@ -34,11 +34,16 @@ interface Client {
 export type SseClient = Pick<Client, 'session'>;
 
 export class SseEdge {
-  readonly #options: SseEdgeOptions;
+  #options: SseEdgeOptions;
   /** By the id that each was told. */
   readonly #clients = new Map<string, Client>();
 
   constructor(options: SseEdgeOptions) {
+    this.#options = options;
+  }
+
+  /** Serves those who come from now on by other options. */
+  use(options: SseEdgeOptions): void {
     this.#options = options;
   }
 

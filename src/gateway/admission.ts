@@ -1,4 +1,4 @@
-/** Lets calls in while there is room and the gateway is not stopping, and tells when the last one has left. */
+/** Lets calls in while there is room and the gateway has not stopped, and tells when the last one has left. */
 import type { Metrics } from '../observe/metrics.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 
@@ -7,25 +7,22 @@ export const stoppingError = (): RpcError =>
   new RpcError(own.stopping, 'This gateway is stopping; send the call again elsewhere or later');
 
 export class Admission {
-  readonly #callsMax: number;
+  /** From now on. */
+  callsMax: number;
   readonly #metrics: Metrics;
   #calls = 0;
   #stopping = false;
   #empty: (() => void) | undefined;
 
   constructor(callsMax: number, metrics: Metrics) {
-    this.#callsMax = callsMax;
+    this.callsMax = callsMax;
     this.#metrics = metrics;
-  }
-
-  get isStopping(): boolean {
-    return this.#stopping;
   }
 
   /** The refusal, or undefined where the call is in; then `leave` follows. */
   admit(): RpcError | undefined {
     if (this.#stopping) return stoppingError();
-    if (this.#calls >= this.#callsMax) {
+    if (this.#calls >= this.callsMax) {
       this.#metrics.limitHit('callsInFlight');
       return new RpcError(
         own.overLimit,
@@ -41,18 +38,20 @@ export class Admission {
     if (this.#calls === 0) this.#empty?.();
   }
 
-  /** Refuses what comes from now on; resolves when all that was in has left, or after `ms`. */
+  /** Resolves when nothing is in, or after `ms`; what comes meanwhile is let in, what comes then is refused. */
   async drain(ms: number): Promise<void> {
+    if (this.#calls > 0) {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, ms);
+        this.#empty = () => {
+          // At once, so that nothing slips in that would be cut.
+          this.#stopping = true;
+          resolve();
+        };
+      });
+      clearTimeout(timer);
+    }
     this.#stopping = true;
-    if (this.#calls === 0) return;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    });
-    const empty = new Promise<void>((resolve) => {
-      this.#empty = resolve;
-    });
-    await Promise.race([empty, late]);
-    clearTimeout(timer);
   }
 }

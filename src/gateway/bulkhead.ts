@@ -23,12 +23,21 @@ export class Bulkhead {
   /** The one that the breaker knows: what a process or session did says nothing of the next. */
   #connection: Connection | undefined;
   #lastError: Error | undefined;
+  /** The one before it at the same upstream, as long as calls are in it. */
+  #before: Bulkhead | undefined;
 
-  constructor({ server, upstream }: Member, options: BulkheadOptions) {
+  constructor({ server, upstream }: Member, options: BulkheadOptions, before: Bulkhead | undefined) {
+    this.#before = before;
     this.server = server;
     this.concurrency = new Concurrency(upstream.name, server.concurrency);
     this.breaker = new Breaker(server.breaker);
     this.#options = options;
+  }
+
+  /** Whether a call is at the upstream, or waits for that. */
+  get isBusy(): boolean {
+    if (this.#before?.isBusy === false) this.#before = undefined;
+    return this.concurrency.inUse > 0 || this.concurrency.waiting > 0 || this.#before !== undefined;
   }
 
   /** Waits for a place and takes it; rejects at once while the breaker is open. */
@@ -102,9 +111,15 @@ export class Bulkheads {
   of(member: Member): Bulkhead {
     const known = this.#known.get(member.upstream);
     if (known?.server === member.server) return known;
-    const made = new Bulkhead(member, this.#options);
+    // A new config has other settings for it.
+    const made = new Bulkhead(member, this.#options, known?.isBusy === true ? known : undefined);
     this.#known.set(member.upstream, made);
     return made;
+  }
+
+  /** Whether a call is at it, or waits for that. */
+  isBusy(upstream: Upstream): boolean {
+    return this.#known.get(upstream)?.isBusy === true;
   }
 
   /** Whether calls to it are refused because it failed too often. */

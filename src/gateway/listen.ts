@@ -101,6 +101,8 @@ function taskIdsOf(filter: Filter, call: Call): readonly string[] {
 
 /** The open listen streams of one gateway. */
 export class Listeners {
+  /** From now on. */
+  streamsMax: number;
   readonly #options: ListenOptions;
   readonly #open = new Set<() => void>();
   /** Listens whose resources are not watched yet. */
@@ -109,11 +111,12 @@ export class Listeners {
 
   constructor(options: ListenOptions) {
     this.#options = options;
+    this.streamsMax = options.streamsMax;
   }
 
   /** Resolves when the gateway ends the stream, rejects when the client does. */
   async listen(call: Call): Promise<Reply> {
-    const { streamsMax } = this.#options;
+    const { streamsMax } = this;
     const filter = filterOf(call);
     const uris = urisOf(filter);
     const ids = taskIdsOf(filter, call);

@@ -16,6 +16,10 @@ import type { Row } from './rows.ts';
 
 const statusLabelsMax = 64;
 
+/** What became of a config that was read anew. */
+const reloadResults = ['success', 'failure'] as const;
+export type ReloadResult = (typeof reloadResults)[number];
+
 export interface CounterFamilies {
   readonly upstreamErrors: Filled;
   readonly cache: Filled;
@@ -27,6 +31,7 @@ export interface CounterFamilies {
   readonly limits: Filled;
   readonly authFailures: Filled;
   readonly passthrough: Filled;
+  readonly reloads: Filled;
   readonly notifications: Filled;
 }
 
@@ -75,11 +80,21 @@ export function counterFamilies(): CounterFamilies {
       upstreamColumn(),
       column('status', firstOf(statusLabelsMax)),
     ]),
+    reloads: reloadFamily(count),
     notifications: count('mcpyard_notifications_total', 'Notifications by what became of them.', [
       column('kind', oneOf([...notificationKinds.values()])),
       column('outcome', firstOf(16)),
     ]),
   };
+}
+
+/** Both rows from the start, so that the first failure is an increase. */
+function reloadFamily(count: (name: string, help: string, columns: readonly Column[]) => Filled): Filled {
+  const reloads = count('mcpyard_config_reloads_total', 'Configs that were read anew since the start.', [
+    column('result', oneOf(reloadResults)),
+  ]);
+  for (const result of reloadResults) reloads.rows.find(result);
+  return reloads;
 }
 
 function bridgeFamilies(

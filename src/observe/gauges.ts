@@ -21,6 +21,8 @@ export interface Gauges {
   crashLoop(upstream: string, looping: boolean): void;
   upstreamGone(upstream: string): void;
   subscriptions(side: 'downstream' | 'upstream', delta: number): void;
+  /** A config was taken in, or refused. */
+  configRead(isTaken: boolean): void;
 }
 
 /** Builds them in a new registry; `version` is the gateway's. */
@@ -63,6 +65,7 @@ export function createGauges(version: string): Gauges {
       inFlight -= 1;
     },
     ...upstreamGauges(gauge),
+    configRead: configGauges(gauge),
     subscriptions(side, delta) {
       counts[side] += delta;
       active.set({ side }, counts[side]);
@@ -72,7 +75,10 @@ export function createGauges(version: string): Gauges {
 
 type MakeGauge = <T extends string>(name: string, help: string, labelNames?: readonly T[]) => Gauge<T>;
 
-type UpstreamGauges = Omit<Gauges, 'registry' | 'requestStarted' | 'requestEnded' | 'subscriptions'>;
+type UpstreamGauges = Omit<
+  Gauges,
+  'registry' | 'requestStarted' | 'requestEnded' | 'subscriptions' | 'configRead'
+>;
 
 function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
   const up = gauge('mcpyard_upstream_up', 'Whether the upstream is up.', ['upstream', 'era', 'transport']);
@@ -144,5 +150,20 @@ function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
       instances.remove({ upstream });
       child.remove({ upstream });
     },
+  };
+}
+
+function configGauges(gauge: MakeGauge): Gauges['configRead'] {
+  const successful = gauge(
+    'mcpyard_config_last_reload_successful',
+    'Whether the config that was read last was taken in.',
+  );
+  const successAt = gauge(
+    'mcpyard_config_last_reload_success_timestamp_seconds',
+    'When a config was last taken in, at the start or later.',
+  );
+  return (isTaken) => {
+    successful.set(isTaken ? 1 : 0);
+    if (isTaken) successAt.setToCurrentTime();
   };
 }

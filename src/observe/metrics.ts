@@ -1,7 +1,7 @@
 /** What mcpyard counts and times (OpenTelemetry's MCP conventions in Prometheus' spelling; docs/metrics.md lists all). */
 import type { Era } from '../protocol/era.ts';
 import type { Limit } from '../protocol/limits.ts';
-import { bridgeRows, counterFamilies, roundRows } from './counters.ts';
+import { bridgeRows, counterFamilies, type ReloadResult, roundRows } from './counters.ts';
 import { exposition } from './exposition.ts';
 import { add, type Family, observe } from './families.ts';
 import { createGauges, type Gauges } from './gauges.ts';
@@ -66,6 +66,8 @@ export interface Metrics extends Omit<Gauges, 'registry'> {
   authFailure(reason: string): void;
   /** A request to a path that is passed through has ended; `status` is that of its answer, or `closed`. */
   passthrough(upstream: string, status: string): void;
+  /** A config was read anew. */
+  configReloaded(result: ReloadResult): void;
   /** `kind` is the notification's method, with or without `notifications/`. */
   notification(kind: string, outcome: string): void;
   /** What a scrape is answered, up to 16 MB, in parts that never keep the event loop for long. */
@@ -145,6 +147,7 @@ type Counts = Pick<
   | 'stderrBytes'
   | 'authFailure'
   | 'passthrough'
+  | 'configReloaded'
   | 'notification'
 >;
 
@@ -166,6 +169,7 @@ function counts(families: ReturnType<typeof counterFamilies>): Counts {
     stderrBytes: (upstream, bytes) => add(families.stderr.rows.find(upstream), bytes),
     authFailure: (failure) => add(families.authFailures.rows.find(failure), 1),
     passthrough: (upstream, status) => add(families.passthrough.rows.find(upstream, status), 1),
+    configReloaded: (result) => add(families.reloads.rows.find(result), 1),
     notification: (kind, outcome) =>
       add(families.notifications.rows.find(notificationKinds.get(kind) ?? other, outcome), 1),
   };

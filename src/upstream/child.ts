@@ -143,6 +143,11 @@ export class Child {
     return this.#stopping;
   }
 
+  /** SIGKILL to all of its tree, within this turn of the event loop. */
+  kill(): void {
+    this.#tree?.killNow();
+  }
+
   #listen(child: ChildProcess): void {
     const options = this.#options;
     const closed = new Promise<void>((resolve) => {

@@ -31,7 +31,7 @@ export class Instances {
   readonly absent: Upstream;
   readonly #options: InstancesOptions;
   readonly #slots = new Map<string, Slot>();
-  readonly #endings = new Set<Promise<void>>();
+  readonly #endings = new Map<Upstream, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -87,17 +87,41 @@ export class Instances {
     if (slot === undefined) return;
     this.#slots.delete(context);
     this.#options.changed(this.#slots.size);
-    const ending = slot.upstream.stop().finally(() => this.#endings.delete(ending));
-    this.#endings.add(ending);
-    this.#options.ended(slot.upstream);
+    const { upstream } = slot;
+    this.#endings.set(
+      upstream,
+      upstream.stop().finally(() => this.#endings.delete(upstream)),
+    );
+    this.#options.ended(upstream);
     if (this.#slots.size === 0) this.#unwatch();
+  }
+
+  /** Whoever has one there that is in use gets one here, which watches what that one does. */
+  succeed(before: Instances): void {
+    for (const [context, { upstream }] of before.#slots) {
+      if (!isInUse(upstream)) continue;
+      this.need(context);
+      this.#slots.get(context)?.upstream.succeed(upstream);
+    }
+  }
+
+  /** Ends each once nobody uses it any more, after `withinMs` at the latest; none is started any more. */
+  async retire(withinMs: number, isUsed: (upstream: Upstream) => boolean): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.all().map((upstream) => upstream.retire(withinMs, isUsed)));
+    await this.stop();
+  }
+
+  /** Ends all that they run, within this turn of the event loop. */
+  kill(): void {
+    for (const upstream of [...this.all(), ...this.#endings.keys()]) upstream.kill();
   }
 
   /** Ends all for good; none is started any more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const context of [...this.#slots.keys()]) this.end(context);
-    await Promise.all(this.#endings);
+    await Promise.all(this.#endings.values());
   }
 
   #watch(): void {

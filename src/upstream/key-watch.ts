@@ -48,6 +48,8 @@ export class KeyWatch {
   readonly #counts = new Map<string, number>();
   #connection: Connection | undefined;
   #close: (() => void) | undefined;
+  /** Whoever watches here, watches there as well. */
+  #successor: KeyWatch | undefined;
 
   get kind(): KeyWatchOptions['kind'] {
     return this.#options.kind;
@@ -65,6 +67,10 @@ export class KeyWatch {
 
   /** Resolves when the upstream watches it; rejects with an RpcError where it does not. */
   async add(key: string): Promise<void> {
+    if (this.#successor !== undefined) {
+      await this.#successor.add(key);
+      return;
+    }
     const count = this.#counts.get(key) ?? 0;
     if (count === 0 && this.#counts.size >= keysMax)
       throw new RpcError(
@@ -82,8 +88,16 @@ export class KeyWatch {
     }
   }
 
+  /** Watches what the one before it does, as soon as it is connected, and for as long as anybody who asked that one. */
+  succeed(before: KeyWatch): void {
+    before.#successor = this;
+    for (const [key, count] of before.#counts) this.#counts.set(key, count);
+  }
+
   remove(key: string): void {
+    this.#successor?.remove(key);
     const count = this.#counts.get(key) ?? 0;
+    if (count === 0) return;
     if (count > 1) {
       this.#counts.set(key, count - 1);
       return;

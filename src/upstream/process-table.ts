@@ -1,5 +1,5 @@
 /** What /proc tells of the processes of this machine; empty where there is no /proc. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 
 /** One process; a pid and its `start` (clock ticks since boot) together name it for good, since pids are used again. */
@@ -69,15 +69,38 @@ export async function readProcesses(): Promise<ProcessEntry[]> {
   return mapFiles(pids, (pid) => readProcess(Number(pid)));
 }
 
+/** The same without a turn of the event loop, which stands still meanwhile. */
+export function readProcessesNow(): ProcessEntry[] {
+  try {
+    const names = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return names.slice(0, processesMax).flatMap((pid) => readProcessNow(Number(pid)) ?? []);
+  } catch {
+    return [];
+  }
+}
+
+const markerIn = (environment: Buffer): string | undefined => {
+  const variables = Buffer.concat([Buffer.of(0), environment]);
+  const at = variables.indexOf(markerVariable);
+  if (at === -1) return undefined;
+  const start = at + markerVariable.length;
+  const end = variables.indexOf(0, start);
+  return variables.toString('utf8', start, end === -1 ? variables.length : end);
+};
+
 /** The value of MCPYARD_CHILD that a process was started with; undefined where it has none or isn't ours to read. */
 export async function readMarker(pid: number): Promise<string | undefined> {
   try {
-    const variables = Buffer.concat([Buffer.of(0), await readFile(`/proc/${pid}/environ`)]);
-    const at = variables.indexOf(markerVariable);
-    if (at === -1) return undefined;
-    const start = at + markerVariable.length;
-    const end = variables.indexOf(0, start);
-    return variables.toString('utf8', start, end === -1 ? variables.length : end);
+    return markerIn(await readFile(`/proc/${pid}/environ`));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same without a turn of the event loop. */
+export function readMarkerNow(pid: number): string | undefined {
+  try {
+    return markerIn(readFileSync(`/proc/${pid}/environ`));
   } catch {
     return undefined;
   }

@@ -5,13 +5,17 @@ import {
   mapFiles,
   type ProcessEntry,
   readMarker,
+  readMarkerNow,
   readProcess,
   readProcesses,
+  readProcessesNow,
   readProcessNow,
 } from './process-table.ts';
 
 const termMs = 2000;
 const killMs = 800;
+/** How often a gateway that ends at once looks who is left. */
+const killRounds = 3;
 const pollMsMin = 10;
 const pollMsMax = 100;
 
@@ -79,15 +83,35 @@ export class ProcessTree {
     const all = await readProcesses();
     this.#blind = all.length === 0;
     if (this.#blind) return this.#groupLives();
+    const { theirs, members, others } = this.#sorted(all);
+    const marked = await mapFiles(others, isMarkedBy(this.#matches));
+    this.#known = [...withDescendants(theirs, [...members, ...marked])];
+    return this.#known.length > 0;
+  }
+
+  /** SIGKILL to all that belongs to the tree now, without a turn of the event loop, for a gateway that ends at once. */
+  killNow(): void {
+    const root = this.#root?.pid;
+    for (let round = 0; round < killRounds; round++) {
+      const { theirs, members, others } = this.#sorted(readProcessesNow());
+      const marked = others.filter(({ pid }) => this.#matches(readMarkerNow(pid) ?? ''));
+      const all = withDescendants(theirs, [...members, ...marked]);
+      if (root !== undefined) send(-root, 'SIGKILL');
+      for (const { pid } of all) send(pid, 'SIGKILL');
+      // Whoever was started meanwhile is found in the next round.
+      if (all.size === 0) return;
+    }
+  }
+
+  /** All processes that are not the gateway's own: who is known to belong to the tree, and who may. */
+  #sorted(all: readonly ProcessEntry[]) {
     const self = all.find((entry) => entry.pid === process.pid);
     const theirs = all.filter(
       (entry) => entry.pid > 1 && entry.pid !== process.pid && entry.group !== self?.group && entry.alive,
     );
     const members = withDescendants(theirs, this.#seeds(theirs));
     const others = theirs.filter((entry) => !members.has(entry) && entry.start >= (this.#root?.start ?? 0));
-    const marked = await mapFiles(others, isMarkedBy(this.#matches));
-    this.#known = [...withDescendants(theirs, [...members, ...marked])];
-    return this.#known.length > 0;
+    return { theirs, members, others };
   }
 
   /** Signals all that the last look found, but for pids that have passed to another process since. */

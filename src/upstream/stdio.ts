@@ -111,6 +111,10 @@ export class StdioChannel implements Channel {
     return this.#child.stop();
   }
 
+  kill(): void {
+    this.#child.kill();
+  }
+
   #refusal(): Error | undefined {
     const { name, limits } = this.#options;
     if (this.#cause !== undefined) return unsent(this.#cause);

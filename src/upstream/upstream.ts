@@ -23,7 +23,7 @@ import {
 import { keepPulse, type PulseOptions, Unresponsive } from './pulse.ts';
 import type { ParkedCalls } from './questions.ts';
 import { type RestartSettings, Restarts } from './restarts.ts';
-import { retire } from './retire.ts';
+import { idle, retire } from './retire.ts';
 import { type Live, type UpstreamState, whyNotUp } from './state.ts';
 import { declaresTasks, type TaskIds } from './task-ids.ts';
 import type { UpstreamEvents } from './upstream-events.ts';
@@ -164,6 +164,23 @@ export class Upstream {
       own.upstreamDown,
       `server \`${this.name}\` ${whyNotUp(this.#state, this.#options.now())}; nothing was sent`,
     );
+  }
+
+  /** Watches what the one before it does, which only ends its calls. */
+  succeed(before: Upstream): void {
+    this.resources.succeed(before.resources);
+    this.tasks.succeed(before.tasks);
+  }
+
+  /** Ends it for good once nobody uses it any more, nor any call waits for its caller, after `withinMs` at the latest. */
+  async retire(withinMs: number, isUsed: (upstream: Upstream) => boolean): Promise<void> {
+    await idle(() => isUsed(this) || (this.live?.connection.callsInFlight ?? 0) > 0, withinMs);
+    await this.stop();
+  }
+
+  /** Ends what it runs, if it runs anything, within this turn of the event loop. */
+  kill(): void {
+    this.#connection?.channel.kill?.();
   }
 
   /** Ends it for good, with all that it started. */

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
+import { startPool } from '../support/pool.ts';
 import {
   createFolder,
   endpointOf,
@@ -101,7 +102,7 @@ describe('mcpyard serve', () => {
     ]);
   });
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  test.each(['SIGTERM', 'SIGINT'] as const)(
     '%s ends it and all that it started, within five seconds and with exit code 0',
     async (signal) => {
       const { folder, pids } = twoServers();
@@ -143,7 +144,7 @@ describe('mcpyard serve', () => {
     folder.write({ ...anywhere, servers: { deaf: { command, env: { STUBBORN: 'yes' } } } });
     const running = serve(folder);
     const pid = async (): Promise<number> => Number(readFileSync(pidFile, 'utf8'));
-    await expect.poll(async () => isAlive(await pid())).toBe(true);
+    await expect.poll(async () => isAlive(await pid()), { timeout: 10_000 }).toBe(true);
     await running.said(/^serving /);
     const startMs = performance.now();
     running.child.kill('SIGTERM');
@@ -169,19 +170,51 @@ describe('mcpyard serve', () => {
     expect(pids().filter(isAlive)).toEqual([]);
   });
 
-  test('a call in flight is answered before it ends, and nothing new is let in', async () => {
+  test('at SIGTERM calls in flight are answered and new ones too, /readyz fails, and streams end with their result', async () => {
     const { folder } = twoServers();
     const running = serve(folder);
     const url = await endpointOf(running);
     await running.said(/^one: up/);
-    const slow = callTool(url, 'one__slow', { ms: 1_000 });
+    const slow = callTool(url, 'one__slow', { ms: 4_000 });
+    const busy = startPool(url, { clients: 2, tool: 'one__echo' });
     const kept = await openCall(url, 'subscriptions/listen', { notifications: { toolsListChanged: true } });
     running.child.kill('SIGTERM');
     await running.said(/^stopping on SIGTERM/);
-    expect((await callTool(url, 'one__echo').catch(() => undefined))?.response?.result).toBeUndefined();
-    expect(textOf(await slow)).toBe('Slept 1000 ms');
+    expect((await fetch(url.replace('/mcp', '/readyz'))).status).toBe(503);
+    const further = await callTool(url, 'one__echo');
+    expect(textOf(further)).toBe('{}');
+    expect(further.headers.connection).toBe('close');
+    await busy.more(10);
+    await busy.stop();
+    expect(busy.failed).toEqual([]);
+    const end = (await kept.done).response;
+    expect(end?.result).toMatchObject({ resultType: 'complete' });
+    // After the stream has ended nobody new is let in, and whoever is in is let to end.
+    await expect(callTool(url, 'one__echo')).rejects.toThrow('ECONNREFUSED');
+    expect(textOf(await slow)).toBe('Slept 4000 ms');
     expect((await running.ended).code).toBe(0);
-    kept.close();
+  });
+
+  test('at SIGTERM under load every call that was let in is answered, and it ends in time', async () => {
+    const folder = folderWith();
+    const log = join(folder.folder, 'log');
+    folder.write({ ...anywhere, drainTimeout: '3s', servers: { one: rawServer(log) } });
+    const running = serve(folder);
+    const url = await endpointOf(running);
+    await running.said(/^one: up/);
+    const pool = startPool(url, { clients: 12, tool: 'one__slow', args: { ms: 20 } });
+    await pool.more(100);
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    await pool.stop();
+    // What never reached the server was not let in: clients that come to a closed door.
+    const seen = readFileSync(log, 'utf8');
+    const wasSeen = (tag: string): boolean => seen.includes(`\\"tag\\":\\"${tag}\\"`);
+    expect(wasSeen('0.0')).toBe(true);
+    expect(pool.failed.length).toBeGreaterThan(0);
+    expect(pool.failed.filter(({ tag }) => wasSeen(tag))).toEqual([]);
+    const reasons = new Set(pool.failed.map(({ why }) => why));
+    expect([...reasons].filter((why) => why !== 'ECONNREFUSED' && why !== 'ECONNRESET')).toEqual([]);
   });
 
   test('a call that does not end is not waited for beyond drainTimeout', async () => {
@@ -217,7 +250,30 @@ describe('mcpyard serve', () => {
     expect((await running.ended).code).toBe(1);
     expect(performance.now() - startMs).toBeLessThan(3_000);
     await slow;
-    await expect.poll(() => startedPids(log).filter(isAlive)).toEqual([]);
+    expect(startedPids(log).filter(isAlive)).toEqual([]);
+  });
+
+  test('a second signal leaves no child, even one that ignores signals or has left its session', async () => {
+    const folder = folderWith();
+    const pidFile = join(folder.folder, 'pids');
+    const script =
+      'setsid sh -c \'echo $$ >> "$2"; exec "$0" "$1"\' "$0" "$1" "$2" & echo $$ >> "$2"; exec "$0" "$1"';
+    folder.write({
+      ...anywhere,
+      servers: {
+        deaf: { command: ['sh', '-c', script, process.execPath, sleeper, pidFile], env: { STUBBORN: 'yes' } },
+      },
+    });
+    const running = serve(folder);
+    const pids = (): number[] =>
+      existsSync(pidFile) ? readFileSync(pidFile, 'utf8').trim().split('\n').map(Number) : [];
+    await expect.poll(() => pids().filter(isAlive).length, { timeout: 10_000 }).toBe(2);
+    await running.said(/^serving /);
+    running.child.kill('SIGTERM');
+    await running.said(/^stopping on SIGTERM/);
+    running.child.kill('SIGINT');
+    expect((await running.ended).code).toBe(1);
+    await expect.poll(() => pids().filter(isAlive)).toEqual([]);
   });
 
   test.each(['listen', 'admin'])('a port of %s that is taken is an error that names both', async (key) => {

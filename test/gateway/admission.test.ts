@@ -31,10 +31,15 @@ describe('calls', () => {
     expect((await metrics.exposition()).text).toMatch(/limit[a-z_]*\{[^}]*callsInFlight[^}]*\} 1/);
   });
 
-  test('are refused when the gateway is stopping', async () => {
-    const admission = admissionOf(2);
-    await admission.drain(1_000);
-    expect(admission.isStopping).toBe(true);
+  test('are refused once what was in flight has ended', async () => {
+    const admission = admissionOf(3);
+    admission.admit();
+    const drained = admission.drain(1_000);
+    expect(admission.admit()).toBeUndefined();
+    admission.leave();
+    admission.leave();
+    expect(admission.admit()).toMatchObject({ code: 5031 });
+    await drained;
     expect(admission.admit()).toMatchObject({ code: 5031 });
   });
 });

@@ -1,7 +1,8 @@
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
-import { call, callTool, openCall } from '../support/modern-client.ts';
+import { call, callTool, openCall, requestText } from '../support/modern-client.ts';
 import { modernScript, type Script, type Scripted, startScript } from '../support/scripted.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -165,7 +166,7 @@ describe('a listen', () => {
     for (const stream of streams) expect((await stream.done).response).toHaveProperty('result');
   });
 
-  test('that comes while the gateway is stopping is refused, and never left open', async () => {
+  test('that comes on an open connection while the gateway is stopping is refused, and never left open', async () => {
     const server = await serve(
       modernScript({
         'tools/list': () => ({ tools: [{ name: 'x', inputSchema: { type: 'object' } }] }),
@@ -173,13 +174,37 @@ describe('a listen', () => {
       }),
     );
     const gateway = await gatewayOf({ up: server.server });
-    const slow = callTool(gateway.url, 'up__x');
-    slow.catch(() => undefined);
+    const { hostname, port } = new URL(gateway.url);
+    const socket = connect(Number(port), hostname);
+    endings.push(async () => void socket.destroy());
+    let heard = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      heard += text;
+    });
+    const post = (
+      method: string,
+      name: string | undefined,
+      params: Readonly<Record<string, unknown>>,
+    ): void => {
+      const body = requestText(method, params);
+      const headers = [
+        'POST /mcp HTTP/1.1',
+        `Host: ${hostname}`,
+        'Content-Type: application/json',
+        'MCP-Protocol-Version: 2026-07-28',
+        `Mcp-Method: ${method}`,
+        ...(name === undefined ? [] : [`Mcp-Name: ${name}`]),
+        `Content-Length: ${Buffer.byteLength(body)}`,
+      ];
+      socket.write(`${headers.join('\r\n')}\r\n\r\n${body}`);
+    };
+    post('tools/call', 'up__x', { name: 'up__x' });
     await expect.poll(server.methods).toContain('tools/call');
     const stopping = gateway.stop();
-    const { response } = await call(gateway.url, 'subscriptions/listen', { notifications: all });
-    expect(response?.error?.code).toBe(5031);
+    post('subscriptions/listen', undefined, { notifications: all });
     await stopping;
+    // The answers come in their order, once the call has failed that was waited for.
+    await expect.poll(() => heard).toMatch(/"code":50[23]\d[\s\S]*"code":5031/);
   });
 
   test('leaves nothing behind when its client goes: the next ones have room', async () => {

@@ -3,9 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, startApp } from '../../src/app.ts';
+import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
+import type { Reload } from '../../src/reloads.ts';
 
 export interface Gateway {
   /** The URL of `/mcp`. */
@@ -15,6 +17,8 @@ export interface Gateway {
   readonly app: App;
   /** The log so far, one parsed line each. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
+  /** Takes in another config in the way of the first. */
+  reload(config: object): Promise<Reload>;
   /** Drops what is in flight after a second. */
   stop(): Promise<void>;
 }
@@ -35,12 +39,13 @@ const linesMax = 10_000;
 export async function startGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-'));
   const env = options.env ?? process.env;
-  const text = JSON.stringify({ listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: folder, ...config });
-  const parsed = parseConfig(text, {
-    file: join(folder, 'config.yaml'),
-    env,
-    readSecretFile: (path) => readFileSync(path, 'utf8'),
-  });
+  const parse = (from: object): Config =>
+    parseConfig(JSON.stringify({ listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: folder, ...from }), {
+      file: join(folder, 'config.yaml'),
+      env,
+      readSecretFile: (path) => readFileSync(path, 'utf8'),
+    });
+  const parsed = parse(config);
   const secrets = new Secrets(parsed.secrets);
   const lines: Readonly<Record<string, unknown>>[] = [];
   const destination = {
@@ -55,9 +60,14 @@ export async function startGateway(config: object, options: GatewayOptions = {})
   });
   if (options.settle !== false) await app.settled();
   return {
-    url: app.endpoint,
-    admin: app.admin,
+    get url() {
+      return app.endpoint;
+    },
+    get admin() {
+      return app.admin;
+    },
     app,
+    reload: (next) => app.reload(async () => parse(next)),
     lines,
     async stop() {
       await app.stop(drainMs);

@@ -1,0 +1,169 @@
+/** What the gateway shows outwards: its two listeners, with who gets in and the edges behind them, by the config of now. */
+import { type Admin, type AdminOptions, startAdmin } from './admin/server.ts';
+import type { Address } from './config/address.ts';
+import type { Config } from './config/config.ts';
+import type { Core } from './core.ts';
+import { buildDoors } from './doors.ts';
+import { type Downstream, type DownstreamOptions, startDownstream } from './downstream/server.ts';
+import { buildEdges } from './edges.ts';
+import type { Health } from './observe/health.ts';
+import type { Log } from './observe/log.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Secrets } from './observe/secrets.ts';
+
+export interface FrontParts {
+  readonly core: Core;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly secrets: Secrets;
+  /** The key of all seals. */
+  readonly secret: Buffer;
+}
+
+/** All that another config needs, ready; exactly one of both is called. */
+interface Prepared {
+  /** Serves by it from now on. */
+  take(): void;
+  /** Takes back what was opened for it. */
+  drop(): void;
+}
+
+export interface Front {
+  /** The URL of `/mcp`. */
+  readonly endpoint: string;
+  /** The URL of the admin listener. */
+  readonly admin: string;
+  /** How many requests of clients have come so far. */
+  readonly requests: number;
+  /** Opens and reads what another config needs, and changes nothing yet; rejects with an error that says what is in its way. */
+  prepare(config: Config): Promise<Prepared>;
+  /** From now on each answer says that its connection closes behind it. */
+  leave(): void;
+  /** Takes no new connections; those that are open have `ms` to end. */
+  close(ms: number): Promise<void>;
+  /** Ends the sessions and streams of clients. */
+  endStreams(): void;
+  /** Ends the admin listener. */
+  closeAdmin(): Promise<void>;
+}
+
+/** How long the connections to an address may go on that a new config left. */
+const moveMs = 30_000;
+
+const isSame = (a: Address, b: Address): boolean => a.host === b.host && a.port === b.port;
+
+/** Starts both listeners; rejects where it can't listen, with nothing left open. */
+export async function openFront(config: Config, parts: FrontParts): Promise<Front> {
+  const { core, health, metrics, log, secrets, secret } = parts;
+  const edges = buildEdges(config, core, { metrics, log, secret });
+  const optionsOf = (next: Config): { downstream: DownstreamOptions; admin: AdminOptions } => {
+    const doors = buildDoors(next, { log, metrics, now: () => performance.now() });
+    const shared = { metrics, log, health, secrets };
+    return {
+      admin: { address: next.admin, hosts: next.hosts, access: doors.access, ...shared },
+      downstream: {
+        address: next.listen,
+        ...doors.downstream,
+        bodyBytesMax: next.limits.bodyBytesMax,
+        edges: edges.of(next),
+        ...shared,
+      },
+    };
+  };
+  const first = optionsOf(config);
+  let current = config;
+  let admin = await startAdmin(first.admin);
+  let downstream = await startDownstream(first.downstream).catch(async (error: unknown) => {
+    await admin.close();
+    throw error;
+  });
+  admin.prepare();
+  /** Those that a new config left. */
+  const left = new Set<Downstream>();
+
+  return {
+    get endpoint() {
+      return downstream.endpoint;
+    },
+    get admin() {
+      return admin.url;
+    },
+    get requests() {
+      return downstream.requests;
+    },
+    async prepare(next) {
+      const options = optionsOf(next);
+      const door = await prepareDownstream(options.downstream, current, next, downstream);
+      const panel = await prepareAdmin(options.admin, current, admin).catch((error: unknown) => {
+        door.drop();
+        throw error;
+      });
+      return {
+        take() {
+          current = next;
+          edges.adopt(next);
+          door.take();
+          panel.take();
+          if (panel.opened !== undefined) {
+            void admin.close();
+            admin = panel.opened;
+            admin.prepare();
+          }
+          if (door.opened !== undefined) {
+            leaveListener(downstream);
+            downstream = door.opened;
+          }
+        },
+        drop() {
+          door.drop();
+          panel.drop();
+        },
+      };
+    },
+    leave: () => downstream.leave(),
+    async close(ms) {
+      await Promise.all([downstream, ...left].map((listener) => listener.stop(ms)));
+    },
+    endStreams: () => edges.stop(),
+    closeAdmin: () => admin.close(),
+  };
+
+  function leaveListener(old: Downstream): void {
+    left.add(old);
+    void old.stop(moveMs).then(() => left.delete(old));
+  }
+}
+
+/** A listener made ready for another config: the same one, or another where its address is another. */
+interface Ready<T> extends Prepared {
+  readonly opened: T | undefined;
+}
+
+const nothing = (): void => undefined;
+
+async function prepareDownstream(
+  options: DownstreamOptions,
+  from: Config,
+  to: Config,
+  downstream: Downstream,
+): Promise<Ready<Downstream>> {
+  const isSwitched = (from.tls === undefined) !== (to.tls === undefined);
+  if (!isSame(from.listen, to.listen)) {
+    const opened = await startDownstream(options);
+    return { opened, take: nothing, drop: () => void opened.stop(0) };
+  }
+  if (isSwitched)
+    throw Object.assign(
+      new Error('tls: to switch it on or off at the same address takes a restart; nothing was taken in'),
+      { code: 'ETLS' },
+    );
+  return { opened: undefined, take: await downstream.prepare(options), drop: nothing };
+}
+
+async function prepareAdmin(options: AdminOptions, from: Config, admin: Admin): Promise<Ready<Admin>> {
+  if (isSame(from.admin, options.address))
+    return { opened: undefined, take: () => admin.use(options), drop: nothing };
+  const opened = await startAdmin(options);
+  return { opened, take: nothing, drop: () => void opened.close() };
+}
