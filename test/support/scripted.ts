@@ -130,7 +130,7 @@ function answer(script: Script, asked: Asked): void {
 }
 
 /** A server over Streamable HTTP in the test's own process; methods that its script has not are refused with -32601. */
-export async function startScript(script: Script): Promise<Scripted> {
+export async function startScript(script: Script, port = 0): Promise<Scripted> {
   const seen: Asked[] = [];
   const server = createServer(async (request, response) => {
     const raw = Buffer.concat(await request.toArray()).toString();
@@ -152,7 +152,7 @@ export async function startScript(script: Script): Promise<Scripted> {
     else if (script[asked.method] === undefined) response.writeHead(405).end();
     else script[asked.method]?.(asked);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   return {
