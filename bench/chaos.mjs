@@ -191,6 +191,7 @@ try {
       ['calls without an end', String(counts.lost)],
       ['failed calls to servers that are well', String(wellFailed)],
       ['heap', `${(before.heapUsed / mb).toFixed(1)} MB, then ${(after.heapUsed / mb).toFixed(1)} MB`],
+      ['longest stop of the loop', `${after.loopMaxMs.toFixed(0)} ms`],
       ['resources before', kindsOf(before)],
       ['resources after', kindsOf(after)],
       ['left over', left.join(', ') || 'none'],

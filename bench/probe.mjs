@@ -1,7 +1,12 @@
 /** Preloaded into a gateway that is watched: tells over IPC what is left in it after forced collections. */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+const delays = monitorEventLoopDelay({ resolution: 10 });
+delays.enable();
+
 async function left() {
+  const loopMaxMs = delays.max / 1e6;
   globalThis.gc();
   // What finalizers let go is collected in a second round.
   await sleep(100);
@@ -9,7 +14,8 @@ async function left() {
   const { heapUsed, external, arrayBuffers, rss } = process.memoryUsage();
   const resources = {};
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
-  return { heapUsed, external, arrayBuffers, rss, resources };
+  delays.reset();
+  return { heapUsed, external, arrayBuffers, rss, resources, loopMaxMs };
 }
 
 process.on('message', async (id) => {

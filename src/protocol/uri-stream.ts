@@ -21,7 +21,8 @@ const inResult: Readonly<Record<string, Place>> = {
 /** A task that is over has the result of its call inside. */
 const response: Place = { keys: { result: { keys: { ...inResult, result: { keys: inResult } } } } };
 
-const keyBytesMax = 64;
+/** The longest key that is looked for, `ui/resourceUri`, has 84 bytes where all of it is escapes. */
+const keyBytesMax = 96;
 const uriBytesMax = 65_536;
 const windowBytes = 16_384;
 

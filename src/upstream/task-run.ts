@@ -26,11 +26,16 @@ function asTask(body: Buffer, scan: ScanOptions): Buffer {
 
 function taskIdOf(reply: Reply): string | undefined {
   if (reply.rest !== undefined) return undefined;
-  const message = JSON.parse(Buffer.concat(reply.parts).toString('utf8')) as {
-    result?: { task?: { taskId?: unknown } };
-  };
-  const id = message.result?.task?.taskId;
-  return typeof id === 'string' ? id : undefined;
+  try {
+    const message = JSON.parse(Buffer.concat(reply.parts).toString('utf8')) as {
+      result?: { task?: { taskId?: unknown } };
+    };
+    const id = message.result?.task?.taskId;
+    return typeof id === 'string' ? id : undefined;
+  } catch {
+    // Not all of a result is looked at before: this one is no JSON, so no task.
+    return undefined;
+  }
 }
 
 /** The reply of the tool; a server that answers at once, or refuses, is taken at its word. */

@@ -7,12 +7,14 @@ import { inboundMessages, scanner } from './json-target.ts';
 import { outgoing, splicer } from './splice-target.ts';
 import { events, lines, utf8Pieces } from './stream-target.ts';
 import type { Target } from './target.ts';
+import { uris } from './uri-target.ts';
 
 export const targets: readonly Target[] = [
   scanner,
   inboundMessages,
   answerMessages,
   longAnswers,
+  uris,
   splicer,
   outgoing,
   lines,

@@ -45,6 +45,13 @@ describe('URIs of resources', () => {
     expect(passed(text)).not.toBe(text);
   });
 
+  test('are found under a key of which every letter is an escape', () => {
+    const key = [...'ui/resourceUri']
+      .map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('');
+    expect(passed(`{"result":{"_meta":{"${key}":"x:1"}}}`)).toBe(`{"result":{"_meta":{"${key}":"x:up+1"}}}`);
+  });
+
   test.each(others)('are looked for nowhere else: %s', (text) => {
     expect(passed(text)).toBe(text);
   });
