@@ -37,3 +37,10 @@ const rewritten = (rest: ReplyRest, stream: UriStream): ReplyRest => ({
   resume: () => rest.resume(),
   destroy: () => rest.destroy(),
 });
+
+/** The same of a notice that tells how a task ended. */
+export function outwardNotice(message: Buffer, catalog: Catalog, upstream: string): Buffer {
+  if (message.indexOf(mark) < 0) return message;
+  const stream = new UriStream((uri) => catalog.owners.outward(uri, upstream), 'taskNotice');
+  return Buffer.concat(stream.push(message));
+}

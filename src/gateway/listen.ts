@@ -12,6 +12,7 @@ import { lackingOfAll } from '../upstream/lacking.ts';
 import type { TaskIds } from '../upstream/task-ids.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { stoppingError } from './admission.ts';
+import { outwardNotice } from './aliases.ts';
 import { resultReply } from './answers.ts';
 import type { ChangedKind, Changes } from './changes.ts';
 import { assertTasks, openTask } from './task.ts';
@@ -222,13 +223,15 @@ export class Listeners {
   }
 
   #followTask(task: WatchedTask, call: Call, subscription: string): () => void {
-    const { taskUpdates, metrics } = this.#options;
+    const { taskUpdates, metrics, catalogs } = this.#options;
     const { id, upstream, localId } = task;
     const declared = capabilitiesOf(call);
     const end = taskUpdates.watch(upstream.key, localId, (notice) => {
       const isAskable = lackingOfAll(notice.inputRequests, declared) === undefined;
       metrics.notification('tasks', isAskable ? 'sent' : 'dropped');
-      if (isAskable) call.notify(notice.messageFor(JSON.stringify(id), subscription));
+      if (!isAskable) return;
+      const message = notice.messageFor(JSON.stringify(id), subscription);
+      call.notify(outwardNotice(message, catalogs.of(call.caller), upstream.name));
     });
     return () => {
       end();

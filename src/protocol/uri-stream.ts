@@ -18,8 +18,16 @@ const inResult: Readonly<Record<string, Place>> = {
   messages: { items: { keys: { content: { ...block, ...blocks } } } },
   _meta: { keys: { ui: { keys: { resourceUri: uri } }, 'ui/resourceUri': uri } },
 };
-/** A task that is over has the result of its call inside. */
-const response: Place = { keys: { result: { keys: { ...inResult, result: { keys: inResult } } } } };
+/** A task that is over has the result of its call inside; an error may say which resource there is none of. */
+const places = {
+  response: {
+    keys: {
+      result: { keys: { ...inResult, result: { keys: inResult } } },
+      error: { keys: { data: { keys: { uri } } } },
+    },
+  },
+  taskNotice: { keys: { params: { keys: { result: { keys: inResult } } } } },
+} satisfies Readonly<Record<string, Place>>;
 
 /** The longest key that is looked for, `ui/resourceUri`, has 84 bytes where all of it is escapes. */
 const keyBytesMax = 96;
@@ -48,7 +56,7 @@ export class UriStream {
   readonly #rewrite: (uri: string) => string;
   readonly #frames: Frame[] = [];
   /** Where the next value stands. */
-  #at: Place | undefined = response;
+  #at: Place | undefined;
   #isKeyNext = false;
   #string: 'none' | 'plain' | 'key' | 'uri' = 'none';
   #isEscaped = false;
@@ -60,8 +68,9 @@ export class UriStream {
   /** From here on the chunk is not passed yet. */
   #from = 0;
 
-  constructor(rewrite: (uri: string) => string) {
+  constructor(rewrite: (uri: string) => string, message: keyof typeof places = 'response') {
     this.#rewrite = rewrite;
+    this.#at = places[message];
   }
 
   /** The pieces to pass on. */

@@ -22,13 +22,14 @@ const named = [
   '{"result":{"messages":[{"role":"user","content":{"resource":{"uri":"x:6"}}},{"content":[{"uri":"x:7"}]}]}}',
   '{"result":{"_meta":{"ui":{"resourceUri":"x:8"},"ui/resourceUri":"x:9"}}}',
   '{"result":{"taskId":"x:t","result":{"content":[{"uri":"x:10"}]}}}',
+  '{"error":{"code":-32602,"data":{"uri":"x:12"}}}',
   '{"result":{"c\\u006fntent":[{"uri":"x\\u003a11"}]}}',
 ];
 const others = [
   '{"result":{"structuredContent":{"content":[{"uri":"x:1"}],"uri":"x:2"},"uri":"x:3","content":"x:4"}}',
   '{"content":[{"uri":"x:5"}],"result":{"content":[{"text":"x:6","annotations":{"uri":"x:7"}}]}}',
   '{"result":{"content":[{"uri":["x:8"]},{"uri":{"uri":"x:9"}},{"uri":7},["x:10",{"uri":"x:11"}]]}}',
-  '{"error":{"data":{"uri":"x:12"}}}',
+  '{"error":{"uri":"x:12"}}',
   '{"result":{"content":[{"uri":"y:13"}]}}',
   'no JSON at all }]}"{"',
   '',
@@ -62,6 +63,12 @@ describe('URIs of resources', () => {
         expect(passed(text, sizes)).toBe(passed(text));
       }),
     );
+  });
+
+  test('are found in the notice of a task that is over', () => {
+    const text = '{"params":{"taskId":"t","result":{"content":[{"uri":"x:1"}]},"uri":"x:2"}}';
+    const pieces = new UriStream(rewrite, 'taskNotice').push(Buffer.from(text));
+    expect(Buffer.concat(pieces).toString()).toBe(text.replace('x:1', 'x:up+1'));
   });
 
   test('that are too long to be any pass as they are', () => {
