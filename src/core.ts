@@ -11,6 +11,7 @@ import { supportedVersions } from './gateway/discover.ts';
 import { dispatch } from './gateway/dispatch.ts';
 import { admitted, type Handler, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
+import { Logs } from './gateway/logs.ts';
 import { measured } from './gateway/measured.ts';
 import { type Notices, notices } from './gateway/notices.ts';
 import { TaskUpdates } from './gateway/task-updates.ts';
@@ -20,7 +21,7 @@ import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { offerOf } from './offers.ts';
 import { Deadlines } from './policy/deadline.ts';
-import { upstreamEvents } from './reports.ts';
+import { type ReportContext, upstreamEvents } from './reports.ts';
 import { type Change, Roster } from './roster.ts';
 import type { Identity } from './upstream/dialect.ts';
 import { TaskIds } from './upstream/task-ids.ts';
@@ -44,6 +45,7 @@ export interface Core {
   readonly catalogs: Catalogs;
   readonly listeners: Listeners;
   readonly changes: Changes;
+  readonly logs: Logs;
   readonly admission: Admission;
   readonly bulkheads: Bulkheads;
   /** Answers by the config of now. */
@@ -72,10 +74,24 @@ export interface Reconfigured {
 
 const nowMs = (): number => performance.now();
 
+/** Who hears of what comes from upstreams and belongs to no call. */
+const heard = (
+  logs: Logs,
+  updates: Updates,
+  taskUpdates: TaskUpdates,
+): Pick<ReportContext, 'logged' | 'updated' | 'taskChanged'> => ({
+  logged: ({ context }, level, message) => {
+    if (context !== undefined) logs.announce(context, level, message);
+  },
+  updated: (upstream, uri) => updates.announce(upstream.key, uri),
+  taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
+});
+
 /** Builds everything and starts nothing. */
 export function buildCore(context: CoreContext): Core {
   const { config, log, metrics, secrets, secret, identity } = context;
   const changes = new Changes();
+  const logs = new Logs();
   const updates = new Updates();
   const taskUpdates = new TaskUpdates();
   const taskIds = new TaskIds(createSeal(secret, 'task', randomBytes));
@@ -86,8 +102,7 @@ export function buildCore(context: CoreContext): Core {
     secrets,
     now: nowMs,
     catalogs: () => catalogs,
-    updated: (upstream, uri) => updates.announce(upstream.key, uri),
-    taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
+    ...heard(logs, updates, taskUpdates),
   });
   const opening = { ...context, taskIds, reports, nowMs };
   const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
@@ -127,6 +142,7 @@ export function buildCore(context: CoreContext): Core {
     catalogs,
     listeners,
     changes,
+    logs,
     admission,
     bulkheads,
     notices: notices({ catalogs, taskIds, metrics, log }),

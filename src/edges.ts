@@ -45,11 +45,12 @@ const buildSessions = ({ limits }: Config, { catalogs }: Core, { secret, metrics
 
 const messages = (
   { limits }: Config,
-  { handler, notices }: Core,
+  { handler, notices, catalogs }: Core,
   { metrics, log }: EdgeParts,
 ): MessagesContext => ({
   handler,
   notices,
+  rootsChanged: (caller, ask) => catalogs.rootsChanged(caller, ask),
   metrics,
   log,
   scan: { strict: true, depthMax: limits.nestingMax },
@@ -69,7 +70,7 @@ export interface LiveEdges {
 }
 
 export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEdges {
-  const { changes } = core;
+  const { changes, logs } = core;
   const sessions = buildSessions(config, core, parts);
   const silence = new Silence(silenceMs);
   const sharedOf = (next: Config) => ({
@@ -81,6 +82,7 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
     ...sharedOf(next),
     sessions,
     changes,
+    logs,
     answerBytesMax: next.limits.resultBytesMax,
     streamsMax: next.limits.listenStreamsMax,
   });
@@ -91,7 +93,13 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
       return {
         scan: shared.scan,
         nowMs,
-        legacy: new LegacyEdge({ ...shared, sessions, changes, eventBytesMax: next.limits.resultBytesMax }),
+        legacy: new LegacyEdge({
+          ...shared,
+          sessions,
+          changes,
+          logs,
+          eventBytesMax: next.limits.resultBytesMax,
+        }),
         ...(next.legacySse ? { sse } : {}),
         modern: { ...shared, silence, supported: supportedVersions },
       };
@@ -120,6 +128,7 @@ export const buildStdioEdge = (
     ...streams,
     sessions: buildSessions(config, core, parts),
     changes: core.changes,
+    logs: core.logs,
     caller: stdioCaller,
     supported: supportedVersions,
     answerBytesMax: config.limits.resultBytesMax,

@@ -48,6 +48,8 @@ export interface ReportContext {
   updated(upstream: Upstream, uri: string): void;
   /** A task changed, by its upstream's own id. */
   taskChanged(upstream: Upstream, notice: TaskNotice): void;
+  /** A log line that belongs to no call, of one caller's own server. */
+  logged(upstream: Upstream, level: string, message: Buffer): void;
   /** Asked for late, since they are built from the upstreams. */
   catalogs(): Catalogs;
 }
@@ -113,7 +115,7 @@ function fallReports(log: Log, metrics: Metrics) {
 }
 
 export function upstreamEvents(context: ReportContext): Reports {
-  const { log, metrics, secrets, now, catalogs, updated, taskChanged } = context;
+  const { log, metrics, secrets, now, catalogs, updated, taskChanged, logged } = context;
   const gauges = new UpGauges(metrics);
   const sinks = new Map<string, LineLimiter>();
   const sinkOf = (name: string, whose: string | undefined): LineLimiter => {
@@ -163,6 +165,7 @@ export function upstreamEvents(context: ReportContext): Reports {
       listChanged: (upstream, kinds) => catalogs().about(upstream).evict(upstream, kinds),
       resourceUpdated: updated,
       taskChanged,
+      logged,
       mayHaveChanged: (upstream, kinds) => catalogs().about(upstream).doubt(upstream, kinds),
       failed: (upstream, reason) => {
         metrics.upstreamError(upstream.name, reason);

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type Caller, contextOf } from '../protocol/call.ts';
 import type { RpcError } from '../protocol/errors.ts';
 import { type ListKind, listKinds } from '../protocol/methods.ts';
+import type { AskRoots } from '../upstream/caller-roots.ts';
 import type { Instances } from '../upstream/instances.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { upstreamKey } from '../upstream/upstream-key.ts';
@@ -130,6 +131,11 @@ export class Catalogs {
   /** The catalog of those who hear of this upstream. */
   about({ context }: Upstream): Catalog {
     return context === undefined ? this.shared : this.#ownOf(context);
+  }
+
+  /** The roots of a caller's client are others now, which only its own servers may hear. */
+  rootsChanged(caller: Caller, ask: AskRoots): void {
+    for (const instances of this.#instances) instances.rootsChanged(contextOf(caller), ask);
   }
 
   /** A context is over: what it had of its own ends. */

@@ -123,7 +123,7 @@ export function takeBatch(
         answerRequest(inbound.request, speaker, replies.answering(idOf(inbound.request)), context);
         break;
       case 'notification':
-        takeNotification(inbound, speaker.session.caller, speaker.alive(), context);
+        takeNotification(inbound, speaker.session, speaker.alive(), context);
         break;
       case 'response':
         takeResponse(body, speaker.alive());

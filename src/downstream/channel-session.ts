@@ -1,5 +1,6 @@
 /** A legacy client on one channel that carries everything: stdin and stdout, or the stream of HTTP+SSE. */
 import type { Changes } from '../gateway/changes.ts';
+import type { Logs } from '../gateway/logs.ts';
 import { type Caller, contextOf } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
@@ -20,6 +21,7 @@ import {
 export interface ChannelSessionOptions extends MessagesContext {
   readonly sessions: Sessions;
   readonly changes: Changes;
+  readonly logs: Logs;
   readonly caller: Caller;
   /** The longest answer. */
   readonly answerBytesMax: number;
@@ -55,12 +57,8 @@ export class ChannelSession {
         return;
       case 'notification':
         this.#listen();
-        takeNotification(
-          inbound,
-          this.#begun?.session.caller ?? this.#options.caller,
-          this.#begun?.live,
-          this.#options,
-        );
+        if (this.#begun === undefined) this.#options.notices(inbound, this.#options.caller);
+        else takeNotification(inbound, this.#begun.session, this.#begun.live, this.#options);
         return;
       case 'response':
         takeResponse(body, this.#begun?.live);
@@ -129,14 +127,20 @@ export class ChannelSession {
   /** Changed lists are told once the client has spoken after the handshake. */
   #listen(): void {
     if (this.#begun === undefined || this.#unsubscribe !== undefined) return;
-    const { changes, metrics } = this.#options;
-    const unsubscribe = changes.subscribe(contextOf(this.#begun.session.caller), (kind) => {
+    const { changes, logs, metrics } = this.#options;
+    const { session, live } = this.#begun;
+    const context = contextOf(session.caller);
+    const endLogs = logs.subscribe(context, (level, message) => {
+      if (live.wants(level)) this.#write(message, true);
+    });
+    const endChanges = changes.subscribe(context, (kind) => {
       metrics.notification(`${kind}/list_changed`, 'sent');
       this.#write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
     });
     metrics.subscriptions('downstream', 1);
     this.#unsubscribe = () => {
-      unsubscribe();
+      endChanges();
+      endLogs();
       metrics.subscriptions('downstream', -1);
     };
   }

@@ -1,6 +1,7 @@
 /** The edge towards clients of the legacy revisions: sessions after `initialize`, streams, questions to the client (Streamable HTTP, 2025-11-25). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Changes } from '../gateway/changes.ts';
+import type { Logs } from '../gateway/logs.ts';
 import { type Caller, contextOf } from '../protocol/call.ts';
 import { isLegacyVersion } from '../protocol/era.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
@@ -23,6 +24,7 @@ import {
 export interface LegacyOptions extends MessagesContext {
   readonly sessions: Sessions;
   readonly changes: Changes;
+  readonly logs: Logs;
   readonly silenceMs: number;
   readonly bufferBytesMax: number;
   /** The longest answer that is sent as one event. */
@@ -83,7 +85,7 @@ export class LegacyEdge {
         answerRequest(inbound.request, speaker, this.#answer(res, session), this.#options);
         return;
       case 'notification':
-        takeNotification(inbound, session.caller, speaker.alive(), this.#options);
+        takeNotification(inbound, session, speaker.alive(), this.#options);
         empty(res, 202);
         return;
       case 'response':
@@ -191,10 +193,11 @@ export class LegacyEdge {
 
   /** The stream of what belongs to no request: changed lists. */
   #listen(res: ServerResponse, session: Session, live: LiveSession): void {
-    const { changes, metrics } = this.#options;
+    const { changes, logs, metrics } = this.#options;
     const stream = new EventStream(
       this.#streamOptions(session, () => {
-        unsubscribe();
+        endChanges();
+        endLogs();
         live.removeListener(stream);
         metrics.subscriptions('downstream', -1);
       }),
@@ -208,7 +211,11 @@ export class LegacyEdge {
       return;
     }
     metrics.subscriptions('downstream', 1);
-    const unsubscribe = changes.subscribe(contextOf(session.caller), (kind) => {
+    const context = contextOf(session.caller);
+    const endLogs = logs.subscribe(context, (level, message) => {
+      if (live.isTold(stream) && live.wants(level)) stream.send(message);
+    });
+    const endChanges = changes.subscribe(context, (kind) => {
       metrics.notification(`${kind}/list_changed`, 'sent');
       stream.send(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`));
     });

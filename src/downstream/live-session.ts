@@ -2,6 +2,7 @@
 import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { Limit } from '../protocol/limits.ts';
+import { isLogged } from '../protocol/log-levels.ts';
 import type { EventStream } from './event-stream.ts';
 
 /** What the client answered to a question of the gateway's. */
@@ -121,6 +122,16 @@ export class LiveSession {
     this.#listeners.push(channel);
   }
 
+  /** Whether there is a stream for what belongs to no request. */
+  get isListened(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  /** Whether what belongs to no request goes to this one. */
+  isTold(listener: Listener): boolean {
+    return this.#listeners.at(-1) === listener;
+  }
+
   /** Tells the client something that belongs to no request; each message goes to one stream only. */
   tell(message: Buffer): void {
     this.#listeners.at(-1)?.send(message);
@@ -140,6 +151,11 @@ export class LiveSession {
     this.#subscriptions.get(uri)?.();
     this.#subscriptions.delete(uri);
     this.#settle();
+  }
+
+  /** Whether the client asked for log lines of this level. */
+  wants(level: string): boolean {
+    return this.level !== undefined && isLogged(level, this.level);
   }
 
   setLevel(level: string): void {

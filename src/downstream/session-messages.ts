@@ -6,8 +6,10 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Caller, Reply, ReplyRest } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type ScanOptions, textOf } from '../protocol/json.ts';
+import { logLevels } from '../protocol/log-levels.ts';
 import { idOf, type NotificationMessage, paramOf, type RequestMessage } from '../protocol/message.ts';
 import { augment } from './augment.ts';
+import { clientRoots } from './client-roots.ts';
 import type { Asker } from './input.ts';
 import { runLegacyCall } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
@@ -17,6 +19,8 @@ import { subscribe } from './subscription.ts';
 export interface MessagesContext {
   readonly handler: Handler;
   readonly notices: Notices;
+  /** The roots of a caller's client are others now; `ask` asks it for them. */
+  rootsChanged(caller: Caller, ask: () => Promise<Readonly<Record<string, unknown>> | undefined>): void;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly scan: ScanOptions;
@@ -50,8 +54,6 @@ export interface Answering {
   cancelled(message: Buffer): void;
 }
 
-const levels = new Set(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']);
-
 const plainResult = (id: Buffer, result = '{}'): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":${result}}`);
 
@@ -74,7 +76,7 @@ export function answerRequest(
     case 'logging/setLevel': {
       const answer = ownAnswer(request, speaker, answering, context);
       const level = textOf(request.bytes, paramOf(request, 'level')) ?? '';
-      if (!levels.has(level)) {
+      if (!logLevels.includes(level)) {
         answer(invalid('"level" is no log level'));
         return;
       }
@@ -127,16 +129,20 @@ function busy({ metrics }: MessagesContext): RpcError {
   return new RpcError(own.overLimit, 'Too many sessions are busy; try again later');
 }
 
-/** Takes a notification: the cancellation of a call means something here, what nobody knows goes on. */
+/** Takes a notification: the cancellation of a call and changed roots mean something here, what nobody knows goes on. */
 export function takeNotification(
   notification: NotificationMessage,
-  caller: Caller,
+  session: Session,
   live: LiveSession | undefined,
-  { notices }: MessagesContext,
+  { notices, rootsChanged, replica, random }: MessagesContext,
 ): void {
   const { method, bytes } = notification;
+  if (method === 'notifications/roots/list_changed') {
+    rootsChanged(session.caller, () => clientRoots(session, live, `${replica}.${random()}`));
+    return;
+  }
   if (method !== 'notifications/cancelled') {
-    notices(notification, caller);
+    notices(notification, session.caller);
     return;
   }
   const message = JSON.parse(bytes.toString('utf8')) as { params?: { requestId?: unknown } };

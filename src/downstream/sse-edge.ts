@@ -1,6 +1,7 @@
 /** The edge towards clients of 2024-11-05: a stream that carries all that they are told, and POSTs for what they say ("HTTP with SSE"). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Changes } from '../gateway/changes.ts';
+import type { Logs } from '../gateway/logs.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { scanInbound } from '../protocol/message.ts';
@@ -13,6 +14,7 @@ import type { MessagesContext } from './session-messages.ts';
 export interface SseEdgeOptions extends MessagesContext {
   readonly sessions: Sessions;
   readonly changes: Changes;
+  readonly logs: Logs;
   readonly silenceMs: number;
   readonly bufferBytesMax: number;
   /** The longest answer. */

@@ -1,27 +1,37 @@
 /** One negotiated connection to an upstream: sends calls and the gateway's own requests, and keeps what is open. */
 import type { Call, Reply } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
-import { find, type ScanOptions, textOf } from '../protocol/json.ts';
-import { metaKey, type NotificationMessage, paramOf } from '../protocol/message.ts';
+import { type ScanOptions, textOf } from '../protocol/json.ts';
+import { type NotificationMessage, paramOf } from '../protocol/message.ts';
 import type { ListKind } from '../protocol/methods.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import { AskExchange, type Asked } from './ask-exchange.ts';
 import { askedReply, type StateOptions, stateEdit } from './asked-state.ts';
+import type { CallerRoots } from './caller-roots.ts';
 import { type Channel, ChannelError } from './channel.ts';
 import type { Dialect } from './dialect.ts';
 import { CallExchange, type Waiter } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
-import { logLevels, sortMessage } from './inbox.ts';
+import { sortMessage } from './inbox.ts';
+import { OpenCalls } from './open-calls.ts';
 import { noTarget, type Target } from './outgoing.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
+import { SessionLevel } from './session-level.ts';
 import { SessionLost } from './session-lost.ts';
-import { RequestIds, SlotTable } from './slots.ts';
+import { RequestIds } from './slots.ts';
 import type { TaskIds } from './task-ids.ts';
 import type { TaskNotice } from './task-notice.ts';
 import { taskEdit } from './task-reply.ts';
 import { runAsTask } from './task-run.ts';
-import { filterOf, keepWatching, type WatchEnd, type WatchEvents, type WatchStream } from './watch.ts';
+import {
+  filterOf,
+  isRefusal,
+  keepWatching,
+  type WatchEnd,
+  type WatchEvents,
+  type WatchStream,
+} from './watch.ts';
 
 /** What `server/discover` or `initialize` told. */
 export interface Profile {
@@ -31,10 +41,13 @@ export interface Profile {
   readonly serverInfo: Readonly<Record<string, unknown>> | undefined;
 }
 
-interface ConnectionEvents {
+/** What a connection tells of what came on it. */
+export interface ConnectionEvents {
   listChanged(kinds: readonly ListKind[]): void;
   resourceUpdated(uri: string): void;
   taskChanged(notice: TaskNotice): void;
+  /** A log line that belongs to no call, of a server whose calls are all one caller's. */
+  logged(level: string, message: Buffer): void;
   /** An exchange failed in the transport, not in the server's words. */
   failed(error: Error): void;
   /** A notification of a call went to its caller: counted. */
@@ -52,6 +65,8 @@ export interface ConnectionOptions {
   readonly scan: ScanOptions;
   readonly resultBytesMax: number;
   readonly roots: readonly string[];
+  /** Where all calls are of one caller: its roots. */
+  readonly callerRoots?: CallerRoots | undefined;
   readonly parks: ParkedCalls;
   /** How the states of modern servers are sealed. */
   readonly state: StateOptions;
@@ -59,18 +74,8 @@ export interface ConnectionOptions {
   readonly events: ConnectionEvents;
 }
 
-/** So long a cancelled call may still have something to say. */
-const cancelledMs = 60_000;
-const cancelledMax = 1_000;
 const levelTimeoutMs = 10_000;
 const cancelTaskMs = 10_000;
-
-/** A server without a GET stream says so with a 4xx (2025-11-25: 405). */
-const isRefusal = (cause: Error | undefined): boolean =>
-  cause instanceof ChannelError &&
-  cause.http !== undefined &&
-  cause.http.status < 500 &&
-  cause.http.status !== 429;
 
 export class Connection {
   readonly channel: Channel;
@@ -78,23 +83,23 @@ export class Connection {
   readonly #context: ExchangeContext;
   readonly #questions: Questions;
   readonly #ids = new RequestIds();
-  readonly #calls = new SlotTable<CallExchange>();
-  /** Cancelled calls count as unanswered, since what they still say must not be taken for another's. */
-  readonly #cancelled = new Map<number, NodeJS.Timeout>();
-  /** Of calls, ever. */
-  #sent = 0;
+  readonly #calls = new OpenCalls();
   #asks = 0;
   readonly #watches = new Map<number, { opened(): void; ended(): void }>();
-  #level = logLevels.length;
+  readonly #level = new SessionLevel();
   #dialect: Dialect;
 
   constructor(channel: Channel, dialect: Dialect, options: ConnectionOptions) {
     this.channel = channel;
     this.#dialect = dialect;
     this.#options = options;
+    options.callerRoots?.begin();
     this.#questions = new Questions({
       parks: options.parks,
+      calls: this.#calls,
       roots: options.roots,
+      callerRoots: options.callerRoots,
+      rootsChanged: () => this.notify('notifications/roots/list_changed'),
       answer: (body) => void channel.post(Buffer.from(body), this.#ownHeaders('')),
       cancel: (id) => this.#cancel(id),
       refused: (method, why) => options.events.refused(method, why),
@@ -131,7 +136,7 @@ export class Connection {
   /** The era is known only after the first exchange. */
   speak(dialect: Dialect): void {
     this.#dialect = dialect;
-    this.#level = logLevels.length;
+    this.#level.reset();
   }
 
   get dialect(): Dialect {
@@ -145,7 +150,7 @@ export class Connection {
 
   /** How many calls it has carried so far. */
   get callsSent(): number {
-    return this.#sent;
+    return this.#calls.added;
   }
 
   /** Requests of the gateway's own that have no answer yet; streams of changes are none. */
@@ -160,10 +165,12 @@ export class Connection {
       return this.#sendOnce(call, edit === undefined ? target : { ...target, state: edit });
     }
     const state = textOf(call.request.bytes, paramOf(call.request, 'requestState'));
-    if (state !== undefined) return this.#resume(state, call);
-    const level = this.#levelWanted(call);
-    if (level === undefined) return this.#sendLegacy(call, target);
-    return this.#setLevel(level).then(() => this.#sendLegacy(call, target));
+    if (state !== undefined) return this.#resume(state, call, target);
+    if (this.#options.callerRoots !== undefined) {
+      const first = this.#questions.askFirst(call);
+      if (first !== undefined) return Promise.resolve(first);
+    }
+    return this.#sendLevelled(call, target);
   }
 
   /** Sends a request of the gateway's own and waits at most `timeoutMs`; a session that the server forgot is opened again first. */
@@ -204,11 +211,13 @@ export class Connection {
 
   /** A message that came on the channel itself, or on the stream of an exchange. */
   receive(bytes: Buffer, exchange: CallExchange | undefined): void {
-    const { scan, events } = this.#options;
+    const { scan, events, callerRoots } = this.#options;
     sortMessage(bytes, exchange, {
       scan,
       exchange: (id) => this.#calls.get(id),
-      onlyExchange: () => this.#onlyExchange(),
+      onlyExchange: () => this.#calls.only(),
+      ownCalls: callerRoots === undefined ? undefined : () => this.#calls.newest(),
+      logged: events.logged,
       watch: (id) => this.#watches.get(id),
       asked: (message, whose) => this.#questions.ask(message, whose),
       listChanged: events.listChanged,
@@ -221,9 +230,14 @@ export class Connection {
 
   /** Ends the channel and all that hangs on it. */
   close(): Promise<void> {
-    for (const timer of this.#cancelled.values()) clearTimeout(timer);
-    this.#cancelled.clear();
+    this.#calls.close();
     return this.channel.close(this.#ownHeaders(''));
+  }
+
+  #sendLevelled(call: Call, target: Target): Promise<Reply> {
+    const level = this.#level.wanted(call);
+    if (level === undefined) return this.#sendLegacy(call, target);
+    return this.#setLevel(level).then(() => this.#sendLegacy(call, target));
   }
 
   #sendLegacy(call: Call, target: Target): Promise<Reply> {
@@ -258,17 +272,21 @@ export class Connection {
     const headers = this.#dialect.headers(method, target);
     return new Promise((resolve, reject) => {
       const exchange = new CallExchange(id, this.#context, { call, resolve, reject });
-      this.#sent++;
-      this.#calls.set(id, exchange);
+      this.#calls.add(exchange);
       this.#listenToAbort(call, exchange);
       this.channel.send({ id, method, body, headers }, exchange);
     });
   }
 
-  #resume(state: string, call: Call): Promise<Reply> {
+  #resume(state: string, call: Call, target: Target): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { call, resolve, reject };
-      const exchange = this.#questions.resume(state, waiter);
+      const resumed = this.#questions.resume(state, waiter);
+      if (resumed.kind === 'unsent') {
+        resumed.ready.then(() => this.#sendLevelled(call, target)).then(resolve, reject);
+        return;
+      }
+      const { exchange } = resumed;
       if (this.#calls.get(exchange.id) === exchange && exchange.isWaiting)
         this.#listenToAbort(call, exchange);
     });
@@ -279,15 +297,6 @@ export class Connection {
       this.#cancel(exchange.id);
       exchange.fail(cause);
     });
-  }
-
-  /** The level of a session is the most verbose that any call asked for; what each call gets is filtered. */
-  #levelWanted(call: Call): string | undefined {
-    const wanted = textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
-    const at = wanted === undefined ? -1 : logLevels.indexOf(wanted);
-    if (at < 0 || at >= this.#level) return undefined;
-    this.#level = at;
-    return wanted;
   }
 
   async #setLevel(level: string): Promise<void> {
@@ -314,11 +323,6 @@ export class Connection {
       const body = this.#dialect.own(id, method, params);
       this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
     });
-  }
-
-  #onlyExchange(): CallExchange | undefined {
-    if (this.#calls.size !== 1 || this.#cancelled.size > 0) return undefined;
-    return this.#calls.values()[0];
   }
 
   /** 404 to a session id (2025-11-25, "Session Management"); some servers say 400 and name the session. */
@@ -390,9 +394,6 @@ export class Connection {
     const body = this.#dialect.cancel(id, this.channel.transport);
     if (body === undefined) return;
     void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
-    if (this.#cancelled.size >= cancelledMax) return;
-    const timer = setTimeout(() => this.#cancelled.delete(id), cancelledMs);
-    timer.unref();
-    this.#cancelled.set(id, timer);
+    this.#calls.cancelled(id);
   }
 }

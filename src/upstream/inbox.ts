@@ -1,6 +1,7 @@
 /** Sorts what an upstream sends beside its answers: to the call that it belongs to, to who watches, or nowhere. */
 import { numericId, scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { find, jsonOf, type Members, type ScanOptions, textOf } from '../protocol/json.ts';
+import { isLogged } from '../protocol/log-levels.ts';
 import { metaKey } from '../protocol/message.ts';
 import { isVendorNotification, type ListKind } from '../protocol/methods.ts';
 import { splice } from '../protocol/splice.ts';
@@ -13,6 +14,10 @@ export interface InboxOptions {
   exchange(id: number): CallExchange | undefined;
   /** The one call that is unanswered; undefined where there is none, or more than one. */
   onlyExchange(): CallExchange | undefined;
+  /** All that are open, the newest first, where they are one caller's. */
+  ownCalls: (() => readonly CallExchange[]) | undefined;
+  /** A log line of the one caller's server that belongs to no call. */
+  logged: ((level: string, message: Buffer) => void) | undefined;
   /** The listen with this id. */
   watch(id: number): { opened(): void; ended(): void } | undefined;
   asked(message: UpstreamMessage & { readonly kind: 'request' }, exchange: CallExchange | undefined): void;
@@ -31,18 +36,6 @@ const changedKinds: Readonly<Record<string, readonly ListKind[]>> = {
   'notifications/prompts/list_changed': ['prompts'],
   'notifications/resources/list_changed': ['resources', 'templates'],
 };
-
-/** Least important first. */
-export const logLevels: readonly string[] = [
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-];
 
 /** Takes one message that came on the channel itself, or on the stream of `exchange`. */
 export function sortMessage(bytes: Buffer, exchange: CallExchange | undefined, options: InboxOptions): void {
@@ -146,17 +139,26 @@ function passProgress(message: Notification, options: InboxOptions): void {
   options.passed(message.method);
 }
 
-/** Log lines reach a caller who asked for them, on the stream of its call; on a shared channel only where one call is open, never by guess. */
+/**
+ * Log lines reach a caller who asked for them, on the stream of its call; on a shared channel only where one call is open, never by guess.
+ * Where all calls are one caller's, any that wants the line will do, and without one it belongs to none.
+ */
 function passLog(message: Notification, onStream: CallExchange | undefined, options: InboxOptions): void {
-  const exchange = onStream ?? options.onlyExchange();
-  const call = exchange?.call;
-  const wanted = call && textOf(call.request.bytes, find(call.request.meta, metaKey.logLevel));
-  const level = jsonOf(message.bytes, find(message.params, 'level'));
-  const isWanted = wanted !== undefined && logLevels.indexOf(String(level)) >= logLevels.indexOf(wanted);
-  if (call === undefined || !isWanted || exchange?.isWaiting !== true) {
+  const level = String(jsonOf(message.bytes, find(message.params, 'level')));
+  const isWanted = ({ call: { request }, isWaiting }: CallExchange): boolean => {
+    const wanted = textOf(request.bytes, find(request.meta, metaKey.logLevel));
+    return isWaiting && wanted !== undefined && isLogged(level, wanted);
+  };
+  const own = onStream === undefined ? options.ownCalls?.() : undefined;
+  const exchange = own === undefined ? (onStream ?? options.onlyExchange()) : own.find(isWanted);
+  if (own !== undefined && exchange === undefined) {
+    options.logged?.(level, message.bytes);
+    return;
+  }
+  if (exchange === undefined || !isWanted(exchange)) {
     options.dropped(message.method);
     return;
   }
-  call.notify(message.bytes);
+  exchange.call.notify(message.bytes);
   options.passed(message.method);
 }

@@ -1,5 +1,6 @@
 /** One server with an upstream for each authorization context: started when it is needed, bounded in number, ended when idle. */
 import { own, RpcError } from '../protocol/errors.ts';
+import type { AskRoots } from './caller-roots.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface InstancesOptions {
@@ -79,6 +80,15 @@ export class Instances {
       own.overLimit,
       `server \`${name}\` runs for ${max} callers already (limits.instances), and each has one of its own; try again later`,
     );
+  }
+
+  /** The roots of the context's client are others now; `ask` asks it for them. */
+  rootsChanged(context: string, ask: AskRoots): void {
+    const { callerRoots, live } = this.of(context);
+    callerRoots?.changed(ask);
+    // The modern era asks each time that it wants to know.
+    if (callerRoots !== undefined && live?.profile.dialect.era === 'legacy')
+      void live.connection.notify('notifications/roots/list_changed');
   }
 
   /** The context is over, and its own with it. */

@@ -20,11 +20,12 @@ export interface NegotiateOptions {
   readonly probe: boolean;
   /** Whether another transport may be tried where this one is refused. */
   readonly fallback: boolean;
+  /** Whether it can be told that the roots are others now. */
+  readonly tellsRoots: boolean;
 }
 
 /** What some servers hide tools from clients without; each call is then answered for what its own caller can do. */
 const declared = {
-  roots: {},
   sampling: {},
   elicitation: { form: {}, url: {} },
   extensions: uiExtension,
@@ -135,7 +136,11 @@ export async function initialize(
   connection.speak(legacyDialect('2025-03-26', options.scan));
   const asked = await connection.ask(
     'initialize',
-    { protocolVersion: legacyVersions[0], capabilities: declared, clientInfo: options.identity },
+    {
+      protocolVersion: legacyVersions[0],
+      capabilities: { roots: options.tellsRoots ? { listChanged: true } : {}, ...declared },
+      clientInfo: options.identity,
+    },
     timeoutMs,
   );
   const result = resultOf(asked);

@@ -1,8 +1,10 @@
 /** From a server of the config to the upstream that speaks to it. */
 import type { Seal } from '../auth/seal.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
+import { anonymous } from '../config/key-hash.ts';
 import type { Log } from '../observe/log.ts';
 import { routeOf } from '../protocol/answer.ts';
+import { CallerRoots } from './caller-roots.ts';
 import type { Channel, ChannelEvents, Transport } from './channel.ts';
 import type { Identity } from './dialect.ts';
 import type { HttpOptions } from './http.ts';
@@ -105,6 +107,8 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions, context
     // Those of single callers are ended by who keeps them.
     idleMs: context === undefined ? server.idleTimeoutMs : undefined,
     roots: server.roots,
+    // Whoever may be anybody must not be told of one caller's roots, nor asked another's question.
+    ...(context === undefined || context === anonymous ? {} : { callerRoots: new CallerRoots(server.roots) }),
     state: { upstream: server.name, seal: options.stateSeal, now: Date.now },
     taskIds: options.taskIds,
     parks: new Parks({

@@ -11,9 +11,11 @@ export interface Parkable {
 }
 
 /** Where a call is parked. */
-interface Place {
+export interface Place {
   /** The `requestState` under which it can be taken up again. */
   readonly state: string;
+  /** For how long it waits there. */
+  ageMs(): number;
   /** Nobody will; false where somebody has. */
   leave(): boolean;
 }
@@ -65,6 +67,7 @@ export class Parks<T extends Parkable> {
         { limit: 'parkedCalls' },
       );
     const key = random();
+    const sinceMs = now();
     const timer = setTimeout(() => {
       this.#parked.delete(key);
       item.expire();
@@ -77,10 +80,11 @@ export class Parks<T extends Parkable> {
       key,
       caller: contextOf(call.caller),
       digest: digestOf(call),
-      expires: now() + parkMs,
+      expires: sinceMs + parkMs,
     } satisfies State);
     return {
       state,
+      ageMs: () => now() - sinceMs,
       leave: () => {
         clearTimeout(timer);
         return this.#parked.delete(key);

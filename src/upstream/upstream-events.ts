@@ -14,6 +14,8 @@ export interface UpstreamEvents {
   /** By the upstream's own URI. */
   resourceUpdated(upstream: Upstream, uri: string): void;
   taskChanged(upstream: Upstream, notice: TaskNotice): void;
+  /** A log line that belongs to no call, of one caller's own. */
+  logged(upstream: Upstream, level: string, message: Buffer): void;
   /** The stream of changes is open only now, so one may have been missed. */
   mayHaveChanged(upstream: Upstream, kinds: readonly ListKind[]): void;
   failed(upstream: Upstream, reason: string): void;

@@ -6,8 +6,10 @@ import type { ScanOptions } from '../protocol/json.ts';
 import { type ListKind, listKinds } from '../protocol/methods.ts';
 import type { StateOptions } from './asked-state.ts';
 import { bounded } from './bounded.ts';
+import type { CallerRoots } from './caller-roots.ts';
 import { type Channel, ChannelError, type ChannelEvents, type Transport } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
+import { connectionEvents } from './connection-events.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { askedPatienceMs, reasonOf, startFailure } from './failure.ts';
 import { KeyWatch } from './key-watch.ts';
@@ -44,6 +46,8 @@ export interface UpstreamOptions {
   /** Absent where an idle upstream is kept. */
   readonly idleMs?: number | undefined;
   readonly roots: readonly string[];
+  /** The roots of the one caller whose it is; undefined where several share it. */
+  readonly callerRoots?: CallerRoots;
   readonly parks: ParkedCalls;
   readonly state: StateOptions;
   readonly taskIds: TaskIds;
@@ -62,6 +66,7 @@ export class Upstream {
   readonly key: string;
   readonly resources: KeyWatch;
   readonly tasks: KeyWatch;
+  readonly callerRoots: CallerRoots | undefined;
   readonly #options: UpstreamOptions;
   readonly #restarts: Restarts;
   #state: UpstreamState = { kind: 'idle' };
@@ -82,6 +87,7 @@ export class Upstream {
     this.name = options.name;
     this.context = options.context;
     this.key = upstreamKey(options.name, options.context);
+    this.callerRoots = options.callerRoots;
     [this.#transport] = options.transports;
     this.#options = options;
     this.#restarts = new Restarts(options.restart, options.random);
@@ -204,27 +210,12 @@ export class Upstream {
     const channel = await this.#open(events);
     if (channel === undefined) return;
     const connection: Connection = new Connection(channel, modernDialect(this.#options.identity), {
+      ...this.#options,
       upstream: this.name,
-      scan: this.#options.scan,
-      resultBytesMax: this.#options.resultBytesMax,
-      roots: this.#options.roots,
-      parks: this.#options.parks,
-      state: this.#options.state,
-      taskIds: this.#options.taskIds,
-      events: {
-        listChanged: (kinds) => this.#options.events.listChanged(this, kinds),
-        resourceUpdated: (uri) => this.#options.events.resourceUpdated(this, uri),
-        taskChanged: (notice) => this.#options.events.taskChanged(this, notice),
+      events: connectionEvents(this, this.#options, {
         failed: (error) => this.#failed(connection, error),
-        refused: (method, why) =>
-          this.#options.log.warn(
-            { upstream: this.name, method },
-            `${this.name}: ${method} was refused: ${why}`,
-          ),
         recover: () => this.#recover(connection),
-        passed: (kind) => this.#options.events.passed(this.name, kind),
-        dropped: (kind) => this.#options.events.dropped(this.name, kind),
-      },
+      }),
     });
     this.#connection = connection;
     try {
@@ -301,7 +292,15 @@ export class Upstream {
   #negotiation(): NegotiateOptions {
     const { identity, scan, startTimeoutMs } = this.#options;
     const fallback = this.#nextTransport() !== undefined;
-    return { upstream: this.name, identity, scan, timeoutMs: startTimeoutMs, probe: this.#probe, fallback };
+    return {
+      upstream: this.name,
+      identity,
+      scan,
+      timeoutMs: startTimeoutMs,
+      probe: this.#probe,
+      fallback,
+      tellsRoots: this.callerRoots !== undefined,
+    };
   }
 
   #failed(connection: Connection, error: Error): void {

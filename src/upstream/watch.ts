@@ -1,6 +1,7 @@
 /** A stream of changes from an upstream, opened again for as long as it is wanted: `subscriptions/listen`, or GET in the legacy eras. */
 import type { ListKind } from '../protocol/methods.ts';
 import { exponentialBackoff } from './backoff.ts';
+import { ChannelError } from './channel.ts';
 
 export interface WatchEvents {
   /** The stream is open; again, if it was open before. */
@@ -25,6 +26,13 @@ const pauseMs = 500;
 /** The filter of `subscriptions/listen` for these lists (Subscriptions, "Notification Filter"). */
 export const filterOf = (kinds: readonly ListKind[]): Readonly<Record<string, true>> =>
   Object.fromEntries(kinds.map((kind) => [`${kind}ListChanged`, true as const]));
+
+/** A server without a GET stream says so with a 4xx (2025-11-25: 405). */
+export const isRefusal = (cause: Error | undefined): boolean =>
+  cause instanceof ChannelError &&
+  cause.http !== undefined &&
+  cause.http.status < 500 &&
+  cause.http.status !== 429;
 
 /** Keeps the stream open until the returned function is called. */
 export function keepWatching(stream: WatchStream, events: WatchEvents): () => void {

@@ -9,6 +9,7 @@ import { Sessions } from '../../src/downstream/session.ts';
 import { Silence } from '../../src/downstream/silence.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { Handler } from '../../src/gateway/layers.ts';
+import { Logs } from '../../src/gateway/logs.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
@@ -55,6 +56,8 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
   const shared = {
     handler,
     notices: () => undefined,
+    rootsChanged: () => undefined,
+    logs: new Logs(),
     metrics,
     log,
     scan,

@@ -8,6 +8,8 @@ export interface LegacySession {
   ask(method: string, params?: object): Promise<Answer>;
   /** Sends a request and resolves once the head of its answer is there. */
   open(method: string, params?: object): Promise<OpenCall>;
+  /** Sends a notification. */
+  tell(method: string, params?: object): Promise<Answer>;
   /** Answers a question of the gateway's. */
   answer(id: unknown, result: object): Promise<Answer>;
   /** Ends it; resolves with the HTTP status. */
@@ -44,6 +46,7 @@ export async function openSession(
     id: session,
     ask: (method, params = {}) => call(url, method, {}, request(method, params)),
     open: (method, params = {}) => openCall(url, method, {}, request(method, params)),
+    tell: (method, params = {}) => call(url, method, {}, post({ method, params })),
     answer: (questionId, result) => call(url, 'answer', {}, post({ id: questionId, result })),
     async end() {
       const sent = { ...more, 'mcp-session-id': session, 'mcp-protocol-version': version };

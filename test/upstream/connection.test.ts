@@ -59,6 +59,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
       listChanged: (kinds) => told.push(`changed ${kinds.join(' ')}`),
       resourceUpdated: (uri) => told.push(`updated ${uri}`),
       taskChanged: ({ taskId }) => told.push(`task ${taskId}`),
+      logged: (level) => told.push(`logged ${level}`),
       failed: (error) => told.push(`failed ${error.message}`),
       passed: () => undefined,
       dropped: (kind) => told.push(`dropped ${kind}`),

@@ -45,6 +45,7 @@ export function openOne(server: object, more: object = {}): Opened {
       listChanged: (_, kinds) => told.push(`changed ${names(kinds)}`),
       resourceUpdated: (_, uri) => told.push(`updated ${uri}`),
       taskChanged: (_, { taskId }) => told.push(`task ${taskId}`),
+      logged: (_, level) => told.push(`logged ${level}`),
       mayHaveChanged: (_, kinds) => told.push(`may have changed ${names(kinds)}`),
       failed: (_, reason) => told.push(`failed ${reason}`),
       listening: () => undefined,
