@@ -27,6 +27,7 @@ function sourceKey(server: ServerConfig, { limits, probe }: Config): string {
     tools: _tools,
     timeoutMs: _timeout,
     maxTimeoutMs: _maxTimeout,
+    retry: _retry,
     concurrency: _concurrency,
     breaker: _breaker,
     passthrough: _paths,

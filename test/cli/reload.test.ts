@@ -1,10 +1,21 @@
+import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { haveAll } from '../deploy/tools.ts';
 import { callTool, textOf } from '../support/modern-client.ts';
 import { startPool } from '../support/pool.ts';
-import { createFolder, endpointOf, isAlive, type Running, rawServer, start, startedPids } from './program.ts';
+import {
+  createFolder,
+  endpointOf,
+  isAlive,
+  main,
+  type Running,
+  rawServer,
+  start,
+  startedPids,
+} from './program.ts';
 
 const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
 
@@ -145,5 +156,30 @@ describe('a gateway that runs takes in its config anew', () => {
     expect(pool.failed).toEqual([]);
     expect(pids()).toHaveLength(1);
     expect(readFileSync(folder.file, 'utf8')).toContain('43');
+  });
+});
+
+describe.skipIf(!haveAll('script'))('at a terminal', () => {
+  test('SIGHUP means the config, until the terminal is closed: then it ends with all that it started', async () => {
+    const folder = folderWith();
+    const log = join(folder.folder, 'log');
+    folder.write({ ...anywhere, servers: { one: rawServer(log) } });
+    const pidFile = join(folder.folder, 'pid');
+    const command = `echo $$ > '${pidFile}'; exec '${process.execPath}' '${main}' serve -c '${folder.file}'`;
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: folder.folder,
+      env: { PATH: process.env['PATH'] ?? '', HOME: folder.folder, SHELL: '/bin/sh' },
+    });
+    let shown = '';
+    terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+    });
+    await expect.poll(() => shown, { timeout: 10_000 }).toContain('one: up');
+    const pid = Number(readFileSync(pidFile, 'utf8'));
+    process.kill(pid, 'SIGHUP');
+    await expect.poll(() => shown, { timeout: 10_000 }).toContain('the new config is in force');
+    expect(startedPids(log).filter(isAlive)).toHaveLength(1);
+    terminal.kill('SIGKILL');
+    await expect.poll(() => [pid, ...startedPids(log)].filter(isAlive), { timeout: 10_000 }).toEqual([]);
   });
 });

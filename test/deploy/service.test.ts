@@ -86,6 +86,28 @@ describe.skipIf(!haveAll(receiver, 'systemd-notify'))('as a service of systemd, 
     expect((await gateway.ended).code).toBe(0);
   });
 
+  test('says that it reads its config anew, since when, and that it is ready again, whether the config is taken or not', async () => {
+    const config = { ...anywhere, servers: {} };
+    folder.write(config);
+    const gateway = serve();
+    await untilHeard(/READY=1/);
+    for (const [next, outcome] of [
+      [{ ...config, names: { max: 40 } }, /^the new config is in force/],
+      [{ ...config, nonsense: true }, /^the new config is refused/],
+    ] as const) {
+      heard = '';
+      const sinceUsec = process.hrtime.bigint() / 1_000n;
+      folder.write(next);
+      gateway.child.kill('SIGHUP');
+      await gateway.said(outcome);
+      await untilHeard(/RELOADING=1[\s\S]*READY=1/);
+      const [, usec = '0'] = /MONOTONIC_USEC=(\d+)/.exec(heard) ?? [];
+      expect(BigInt(usec)).toBeGreaterThanOrEqual(sinceUsec);
+      expect(BigInt(usec)).toBeLessThanOrEqual(process.hrtime.bigint() / 1_000n);
+    }
+    expect(gateway.child.exitCode).toBeNull();
+  });
+
   test('is never ready where it can not listen', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');

@@ -111,6 +111,10 @@ describe.each(Object.entries(units))('the %s unit', (_kind, unit) => {
     expect(page('docs/configuration.md')).toMatch(/`drainTimeout`.*25s on SIGTERM/);
   });
 
+  test('is told to read its config anew by the one signal that does so', () => {
+    expect(settings.get('ExecReload')).toEqual(['kill -HUP $MAINPID']);
+  });
+
   test('does not start again what has a config that cannot be used', () => {
     expect(settings.get('Restart')).toEqual(['on-failure']);
     expect(settings.get('RestartPreventExitStatus')).toEqual(['2']);

@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createFolder, endpointOf, type Running, rawServer, start } from '../cli/program.ts';
+import { startPool } from '../support/pool.ts';
+import { haveAll } from './tools.ts';
+
+const drainTimeout = '10s';
+const lifeMs = 60_000;
+
+const endings: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const ending of endings.splice(0).reverse()) await ending();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** As docs/operations.md has it, but that it looks more often, and that a connection that is refused is a call that fails. */
+const configOf = (front: number, backs: readonly number[]): string =>
+  [
+    'defaults',
+    '  mode http',
+    '  timeout connect 2s',
+    '  timeout client 30s',
+    '  timeout server 30s',
+    '  retries 0',
+    '  option httpchk GET /readyz',
+    `frontend mcp\n  bind 127.0.0.1:${front}\n  default_backend mcpyard`,
+    'backend mcpyard',
+    '  balance roundrobin',
+    ...backs.map((port, i) => `  server m${i} 127.0.0.1:${port} check inter 300ms fall 2 rise 2`),
+    '',
+  ].join('\n');
+
+async function balance(backs: readonly number[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'haproxy-'));
+  const file = join(folder, 'haproxy.cfg');
+  const front = await freePort();
+  writeFileSync(file, configOf(front, backs));
+  const child: ChildProcess = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  endings.push(async () => {
+    child.kill('SIGKILL');
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return `http://127.0.0.1:${front}`;
+}
+
+/** One of several gateways with a server of its own; `restart` is what a rolling restart does to it. */
+async function daemon(port: number) {
+  const folder = createFolder();
+  endings.push(async () => folder.remove());
+  folder.write({
+    listen: `127.0.0.1:${port}`,
+    admin: '127.0.0.1:0',
+    stateDir: 'state',
+    drainTimeout,
+    servers: { one: rawServer(join(folder.folder, 'log')) },
+  });
+  const run = async (): Promise<Running> => {
+    const running = start(['serve', '-c', folder.file], { cwd: folder.folder, lifeMs });
+    await endpointOf(running);
+    await running.said(/^one: up/);
+    return running;
+  };
+  let running = await run();
+  endings.push(async () => {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return {
+    async restart(): Promise<number | null> {
+      running.child.kill('SIGTERM');
+      const { code } = await running.ended;
+      running = await run();
+      return code;
+    },
+  };
+}
+
+describe.skipIf(!haveAll('haproxy'))('behind a load balancer', () => {
+  test('a rolling restart of two gateways loses no call of clients on kept-alive connections', async () => {
+    const ports = [await freePort(), await freePort()];
+    const daemons = await Promise.all(ports.map(daemon));
+    const url = await balance(ports);
+    const isOpen = async (): Promise<boolean> =>
+      fetch(`${url}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await expect.poll(isOpen, { timeout: 10_000 }).toBe(true);
+    const pool = startPool(`${url}/mcp`, { clients: 16, tool: 'one__slow', args: { ms: 5 } });
+    await pool.more(500);
+    for (const { restart } of daemons) {
+      expect(await restart()).toBe(0);
+      await pool.more(500);
+      // Until it is in use again, the other has to be left alone.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+    }
+    await pool.more(500);
+    await pool.stop();
+    expect(pool.failed).toEqual([]);
+    expect(pool.done).toBeGreaterThan(2_000);
+  }, 60_000);
+});
