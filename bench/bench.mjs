@@ -8,7 +8,7 @@ import { nginxVersion } from './nginx.mjs';
 import { markdownOf } from './report.mjs';
 import { needsNginx, owedRow } from './rows.mjs';
 
-const openMs = 10_000;
+const openMs = 60_000;
 
 function opens(port) {
   return new Promise((resolve) => {
