@@ -25,6 +25,7 @@ import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
 import { messagesPath, ssePath } from './sse-edge.ts';
+import { dropStalled, stalledMs } from './stalled.ts';
 import { type FreshOptions, handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
 
 export interface DownstreamOptions {
@@ -282,6 +283,7 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
   let stopped: Promise<void> | undefined;
   server.maxConnections = connectionsMax;
   countRefused(server, options.metrics);
+  dropStalled(server, stalledMs, () => options.metrics.limitHit('stalled'));
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {
     endpoint: `${scheme}://${host}:${port}${path}`,

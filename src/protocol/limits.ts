@@ -27,6 +27,7 @@ export const limitNames = [
   'sessionStreams',
   'sessionSubscriptions',
   'sseBuffer',
+  'stalled',
   'upstreamCalls',
   'upstreamQueue',
   'upstreamQueueTime',

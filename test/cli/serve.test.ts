@@ -153,6 +153,26 @@ describe('mcpyard serve', () => {
     expect(isAlive(await pid())).toBe(false);
   });
 
+  test('what a gateway that was killed leaves behind is ended by the next start', async () => {
+    const folder = folderWith();
+    const pidFile = join(folder.folder, 'pids');
+    // It ignores the end of its input and SIGTERM, and its helper has left its session.
+    const code = 'setsid sleep 600 & echo $! >> "$2"; echo $$ >> "$2"; exec "$0" "$1"';
+    const command = ['sh', '-c', code, process.execPath, sleeper, pidFile];
+    folder.write({ ...anywhere, servers: { deaf: { command, env: { STUBBORN: 'yes' } } } });
+    const pids = () => (existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n').filter(Boolean) : []);
+    const first = serve(folder);
+    await first.said(/^serving /);
+    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(2);
+    const left = pids().map(Number);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    expect(left.map(isAlive)).toEqual([true, true]);
+    await serve(folder).said(/^serving /);
+    expect(left.map(isAlive)).toEqual([false, false]);
+    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(4);
+  });
+
   test('a signal to the shell that npm starts it with reaches it', async () => {
     const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       scripts: { start: string };
