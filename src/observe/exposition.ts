@@ -1,13 +1,19 @@
 /** A scrape's text, made in slices so that calls go on in between. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Registry } from 'prom-client';
 import type { Family } from './families.ts';
+import type { ProcessMetrics } from './process-metrics.ts';
 
 /** Rows rendered before the event loop has its turn: about a millisecond, and 300 KB of text. */
 const sliceRows = 100;
 
-/** All families and then the registry's metrics, in Prometheus' text format 0.0.4; each row is of one moment. */
-export async function* exposition(families: readonly Family[], registry: Registry): AsyncGenerator<string> {
+export const exposedType = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** All families, the gauges and what there is of the process, in Prometheus' text format 0.0.4; each row is of one moment. */
+export async function* exposition(
+  families: readonly Family[],
+  gauges: () => string,
+  process: () => Promise<ProcessMetrics>,
+): AsyncGenerator<string> {
   for (const { name, help, type, rows, render } of families) {
     yield `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
     const all = [...rows.all];
@@ -19,5 +25,6 @@ export async function* exposition(families: readonly Family[], registry: Registr
       await nextTurn();
     }
   }
-  yield await registry.metrics();
+  yield gauges();
+  yield await (await process()).render();
 }

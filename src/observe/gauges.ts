@@ -1,10 +1,10 @@
 /** The gauges: what is true now of the process and of each upstream. */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type ListKind, listKinds } from '../protocol/methods.ts';
+import { Gauge } from './gauge.ts';
 
 export interface Gauges {
-  /** A registry of its own, with Node's default metrics in it. */
-  readonly registry: Registry;
+  /** All of them as they are now, in Prometheus' text format. */
+  render(): string;
   requestStarted(): void;
   requestEnded(): void;
   upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
@@ -25,12 +25,14 @@ export interface Gauges {
   configRead(isTaken: boolean): void;
 }
 
-/** Builds them in a new registry; `version` is the gateway's. */
+/** `version` is the gateway's. */
 export function createGauges(version: string): Gauges {
-  const registry = new Registry();
-  const registers = [registry];
-  const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
-    new Gauge<T>({ name, help, labelNames, registers });
+  const all: Gauge[] = [];
+  const gauge: MakeGauge = (name, help, labelNames = []) => {
+    const made = new Gauge(name, help, labelNames);
+    all.push(made);
+    return made;
+  };
 
   gauge('mcpyard_build_info', 'Always 1; the version of mcpyard and of Node.js.', [
     'version',
@@ -38,14 +40,7 @@ export function createGauges(version: string): Gauges {
   ]).set({ version, node_version: process.version }, 1);
 
   let inFlight = 0;
-  new Gauge({
-    name: 'mcpyard_requests_in_flight',
-    help: 'Requests of clients that have no answer yet.',
-    registers,
-    collect() {
-      this.set(inFlight);
-    },
-  });
+  const requests = gauge('mcpyard_requests_in_flight', 'Requests of clients that have no answer yet.');
 
   const active = gauge('mcpyard_subscriptions_active', 'Open listen streams and resource subscriptions.', [
     'side',
@@ -54,10 +49,11 @@ export function createGauges(version: string): Gauges {
   active.set({ side: 'downstream' }, 0);
   active.set({ side: 'upstream' }, 0);
 
-  collectDefaultMetrics({ register: registry });
-
   return {
-    registry,
+    render() {
+      requests.set({}, inFlight);
+      return all.map((one) => one.render()).join('');
+    },
     requestStarted() {
       inFlight += 1;
     },
@@ -77,7 +73,7 @@ type MakeGauge = <T extends string>(name: string, help: string, labelNames?: rea
 
 type UpstreamGauges = Omit<
   Gauges,
-  'registry' | 'requestStarted' | 'requestEnded' | 'subscriptions' | 'configRead'
+  'render' | 'requestStarted' | 'requestEnded' | 'subscriptions' | 'configRead'
 >;
 
 function upstreamGauges(gauge: MakeGauge): UpstreamGauges {
@@ -163,7 +159,7 @@ function configGauges(gauge: MakeGauge): Gauges['configRead'] {
     'When a config was last taken in, at the start or later.',
   );
   return (isTaken) => {
-    successful.set(isTaken ? 1 : 0);
-    if (isTaken) successAt.setToCurrentTime();
+    successful.set({}, isTaken ? 1 : 0);
+    if (isTaken) successAt.set({}, Date.now() / 1_000);
   };
 }
