@@ -135,6 +135,8 @@ export function upstreamEvents(context: ReportContext): Reports {
     },
     ended: (upstream) => {
       gauges.down(upstream);
+      // Nobody is refused by a breaker that is gone.
+      if (upstream.context !== undefined) metrics.breakerOpen(upstream.name, false);
       sinks.get(upstream.key)?.close();
       sinks.delete(upstream.key);
       log.info({ upstream: upstream.name, context: upstream.context }, `${upstream.name}: ended`);

@@ -1,8 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { hashOfKey } from '../../src/config/key-hash.ts';
+import { parseExposition } from '../observe/exposition-text.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { type Answer, call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
+import { childScript } from '../support/scripted.ts';
+import { createSseReader } from '../support/sse.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
 const endings: (() => Promise<unknown>)[] = [];
@@ -178,4 +181,76 @@ test('an isolated legacy server over HTTP has a session for each caller', async 
   const [first, second, ...others] = calls.map(({ headers }) => sessionIn(headers));
   expect(first).not.toBe(second);
   expect(others).toEqual([first, second]);
+});
+
+test('an isolated server counts as one in metrics, health and readiness, however many callers have their own', async () => {
+  const upstream = await childOf();
+  const gateway = await gatewayOf(upstream.server);
+  const figures = async () => {
+    const { value } = parseExposition(await (await fetch(`${gateway.admin}/metrics`)).text());
+    return [
+      value('mcpyard_upstream_instances', { upstream: 'up' }),
+      value('mcpyard_child_up', { upstream: 'up' }),
+    ];
+  };
+  await pidOf(gateway, 'ann');
+  const bob = Number(await pidOf(gateway, 'bob'));
+  expect(await figures()).toEqual([2, 1]);
+  expect(gateway.app.health()).toMatchObject([{ name: 'up', state: 'up', instances: 2, tools: 12 }]);
+  process.kill(bob, 'SIGKILL');
+  await expect.poll(() => gateway.lines.some(({ msg }) => String(msg).startsWith('up: down'))).toBe(true);
+  expect((await figures())[1]).toBe(1);
+  const ready = await (await fetch(`${gateway.admin}/readyz`)).json();
+  expect(ready).toMatchObject({ status: 'ok', upstreams: { up: { state: 'up', instances: 2 } } });
+});
+
+test('what a legacy client says of its roots reaches its own process only', async () => {
+  const upstream = await childOf();
+  const gateway = await gatewayOf(upstream.server, {});
+  const sessions = [await openSession(gateway.url), await openSession(gateway.url)] as const;
+  for (const session of sessions) await session.ask('logging/setLevel', { level: 'info' });
+  const seen = async (session: (typeof sessions)[number]): Promise<{ method?: string }[]> =>
+    JSON.parse(textOf(await session.ask('tools/call', { name: 'up__seen', arguments: {} })));
+  for (const session of sessions) await seen(session);
+  await sessions[0].tell('notifications/roots/list_changed');
+  const heard = async (session: (typeof sessions)[number]): Promise<number> =>
+    (await seen(session)).filter(({ method }) => method === 'notifications/roots/list_changed').length;
+  await expect.poll(() => heard(sessions[0])).toBe(1);
+  expect(await heard(sessions[1])).toBe(0);
+});
+
+test('log lines that belong to no call reach the sessions of its own caller that asked for their level', async () => {
+  const server = childScript(`
+    on.initialize = ({ reply }) => reply({ ...initialized, capabilities: { tools: {}, logging: {} } });
+    on['logging/setLevel'] = ({ reply }) => reply({});
+    on['tools/list'] = ({ reply }) => reply({ tools: [{ name: 'say', inputSchema: { type: 'object' } }] });
+    on['tools/call'] = ({ reply, params }) => {
+      reply({ content: [] });
+      for (const level of ['info', 'warning'])
+        write({ jsonrpc: '2.0', method: 'notifications/message', params: { level, data: params.arguments.who } });
+    };`);
+  endings.push(async () => server.stop());
+  const gateway = await gatewayOf(server.server, {});
+  const begin = async (who: string) => {
+    const session = await openSession(gateway.url);
+    const abort = new AbortController();
+    endings.push(async () => abort.abort());
+    const headers = { accept: 'text/event-stream', 'mcp-session-id': session.id };
+    const stream = await fetch(gateway.url, { headers, signal: abort.signal });
+    const heard: unknown[] = [];
+    const read = createSseReader();
+    void (async () => {
+      for await (const chunk of stream.body ?? [])
+        for (const text of read(Buffer.from(chunk))) if (text !== '') heard.push(JSON.parse(text));
+    })().catch(() => undefined);
+    await session.ask('logging/setLevel', { level: 'warning' });
+    const say = () => session.ask('tools/call', { name: 'up__say', arguments: { who } });
+    const logs = () => heard.filter((one) => (one as { method: string }).method === 'notifications/message');
+    return { say, logs };
+  };
+  const [ann, bob] = [await begin('ann'), await begin('bob')];
+  await ann.say();
+  await bob.say();
+  const line = (who: string) => ({ params: { level: 'warning', data: who } });
+  await expect.poll(() => [ann.logs(), bob.logs()]).toMatchObject([[line('ann')], [line('bob')]]);
 });
