@@ -32,10 +32,17 @@ const places = {
 /** The longest key that is looked for, `ui/resourceUri`, has 84 bytes where all of it is escapes. */
 const keyBytesMax = 96;
 const uriBytesMax = 65_536;
-const windowBytes = 16_384;
+
+/** Most strings are short. */
+const nearBytes = 24;
 
 const quote = 0x22;
 const backslash = 0x5c;
+
+const nextIn = (bytes: Buffer, byte: number, from: number): number => {
+  const at = bytes.indexOf(byte, from);
+  return at < 0 ? bytes.length : at;
+};
 
 interface Frame {
   readonly place: Place | undefined;
@@ -49,6 +56,16 @@ function textOf(raw: Buffer): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Where a key leads; one with escapes is read, the others are compared. */
+function placeAt(keys: Readonly<Record<string, Place>>, raw: Buffer): Place | undefined {
+  if (raw.includes(backslash)) {
+    const key = textOf(raw);
+    return key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
+  }
+  for (const key in keys) if (key.length === raw.length && raw.toString('latin1') === key) return keys[key];
+  return undefined;
 }
 
 /** A JSON walker that may stop at any byte. What is no JSON passes, too: to judge it is not its affair. */
@@ -67,6 +84,8 @@ export class UriStream {
   #chunk: Buffer = Buffer.alloc(0);
   /** From here on the chunk is not passed yet. */
   #from = 0;
+  /** The next backslash of the chunk, as far as it was looked for. */
+  #slashAt = -1;
 
   constructor(rewrite: (uri: string) => string, message: keyof typeof places = 'response') {
     this.#rewrite = rewrite;
@@ -78,6 +97,7 @@ export class UriStream {
     this.#out = [];
     this.#chunk = chunk;
     this.#from = 0;
+    this.#slashAt = -1;
     for (let i = 0; i < chunk.length; ) i = this.#string === 'none' ? this.#byte(i) : this.#stringBytes(i);
     if (this.#string === 'uri') this.#hold(chunk.length);
     else this.#emit(chunk.length);
@@ -126,6 +146,7 @@ export class UriStream {
     this.#string = keys !== undefined ? 'key' : !this.#isKeyNext && this.#at?.isUri ? 'uri' : 'plain';
     if (this.#isKeyNext && keys === undefined) this.#at = undefined;
     this.#isKeyNext = false;
+    if (this.#string === 'plain') return;
     this.#held = [];
     this.#heldBytes = 0;
     if (this.#string === 'uri') this.#emit(start);
@@ -155,13 +176,15 @@ export class UriStream {
     return i;
   }
 
-  /** The next byte that means something in a string, or the end of a bounded window. */
+  /** The next byte that means something in a string: by hand at first, then by native search. */
   #jump(i: number): number {
-    const window = this.#chunk.subarray(i, i + windowBytes);
-    const end = window.indexOf(quote);
-    const head = end < 0 ? window : window.subarray(0, end);
-    const slash = head.indexOf(backslash);
-    return i + (slash < 0 ? head.length : slash);
+    const chunk = this.#chunk;
+    const near = Math.min(i + nearBytes, chunk.length);
+    for (let j = i; j < near; j++) if (chunk[j] === quote || chunk[j] === backslash) return j;
+    if (near === chunk.length) return near;
+    const end = nextIn(chunk, quote, near);
+    if (this.#slashAt < near) this.#slashAt = nextIn(chunk, backslash, near);
+    return Math.min(end, this.#slashAt);
   }
 
   #endString(from: number, end: number): void {
@@ -176,8 +199,8 @@ export class UriStream {
 
   #endKey(): void {
     const keys = this.#frames.at(-1)?.place?.keys ?? {};
-    const key = this.#heldBytes > keyBytesMax ? undefined : textOf(Buffer.concat(this.#held));
-    this.#at = key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
+    const [first, ...more] = this.#heldBytes > keyBytesMax ? [] : this.#held;
+    this.#at = first && placeAt(keys, more.length === 0 ? first : Buffer.concat(this.#held));
   }
 
   #endUri(end: number): void {
