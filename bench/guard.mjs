@@ -29,9 +29,9 @@ const bareProxy = fileURLToPath(new URL('./bare-proxy.mjs', import.meta.url));
 const growthMax = 0.2;
 /** Until then a program is still being compiled, and its calls cost more. */
 const warmCalls = 40_000;
-const warmSlicesMax = 12;
+const warmSlicesMax = 8;
 const work = calls(200, 16);
-const settings = { rounds: Number(values.rounds), sliceMs: 600, warmMs: 100, tries: 1, say: () => {} };
+const settings = { rounds: Number(values.rounds), sliceMs: 500, warmMs: 100, tries: 1, say: () => {} };
 
 async function startBare(bench, upstreamPort) {
   const argv = [process.execPath, bareProxy, String(upstreamPort)];
