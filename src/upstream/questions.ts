@@ -216,9 +216,7 @@ export class Questions {
 
   /** Callers who were asked long ago and stand in the way of others are taken for gone, so that the next question can be put. */
   #refuse(question: Question): void {
-    const { refused, callerRoots } = this.#options;
-    const remedy = callerRoots === undefined ? '; isolation: caller would' : '';
-    refused(question.method, `it can not be tied to one call${remedy}`);
+    this.#options.refused(question.method, 'it can not be tied to one call');
     this.#error(question, code.methodNotFound, 'The gateway can not tell whose call this is about');
     for (const parked of [...this.#parked.values()]) if (parked.ageMs() >= patienceMs) parked.giveUp();
   }

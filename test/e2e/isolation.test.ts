@@ -254,3 +254,45 @@ test('log lines that belong to no call reach the sessions of its own caller that
   const line = (who: string) => ({ params: { level: 'warning', data: who } });
   await expect.poll(() => [ann.logs(), bob.logs()]).toMatchObject([[line('ann')], [line('bob')]]);
 });
+
+describe.each([
+  ['shared', { isolation: 'shared' }, {}, 'isolation: caller'],
+  ['isolated, of callers that nothing tells apart', {}, {}, 'keys'],
+])('a question of a server that is %s', (_, server, config, remedy) => {
+  test('is refused while two calls are open, and the log says what helps', async () => {
+    const upstream = await childOf();
+    const gateway = await gatewayOf({ ...upstream.server, ...server }, config);
+    const slow = await openCall(
+      gateway.url,
+      'tools/call',
+      {
+        name: 'up__progress',
+        arguments: { steps: 100, everyMs: 20 },
+      },
+      { meta: { progressToken: 1 } },
+    );
+    endings.push(async () => slow.close());
+    await slow.next();
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } };
+    const answer = await callTool(gateway.url, 'up__ask', { kind: 'elicitation' }, { meta });
+    expect(textOf(answer)).toContain('-32601');
+    const told = gateway.lines.map(({ msg }) => String(msg)).filter((line) => line.includes('was refused'));
+    expect(told).toEqual([expect.stringContaining(remedy)]);
+  });
+});
+
+test('a question of a server that a caller has of its own is put to it, whatever else it runs', async () => {
+  const upstream = await childOf();
+  const gateway = await gatewayOf(upstream.server);
+  const slow = await openCall(
+    gateway.url,
+    'tools/call',
+    { name: 'up__progress', arguments: { steps: 100, everyMs: 20 } },
+    { ...as('ann'), meta: { progressToken: 1 } },
+  );
+  endings.push(async () => slow.close());
+  await slow.next();
+  const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } };
+  const asked = await callTool(gateway.url, 'up__ask', { kind: 'elicitation' }, { ...as('ann'), meta });
+  expect(resultOf(asked)['resultType']).toBe('input_required');
+});
