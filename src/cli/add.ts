@@ -71,7 +71,7 @@ function tell(name: string, { server, notes }: Wanted, terminal: Terminal): void
   const missing = variablesIn(server).filter((variable) => terminal.env[variable] === undefined);
   if (missing.length > 0)
     terminal.out(`Not set here, and needed where the gateway starts: ${missing.join(', ')}\n`);
-  terminal.out('`mcpyard check` tries it; a gateway that runs takes it up when it is started again.\n');
+  terminal.out('`mcpyard check` tries it; a gateway that runs takes it up by itself.\n');
 }
 
 async function addServer(

@@ -103,7 +103,7 @@ function tell(outcome: Outcome, terminal: Terminal): void {
   if (missing.length > 0)
     terminal.out(`Not set here, and needed where the gateway starts: ${missing.join(', ')}\n`);
   if (!isTrial && steps.some(({ server }) => server !== undefined))
-    terminal.out('`mcpyard check` tries them; a gateway that runs takes them up when it is started again.\n');
+    terminal.out('`mcpyard check` tries them; a gateway that runs takes them up by itself.\n');
 }
 
 function tellJson(outcome: Outcome, terminal: Terminal): void {

@@ -72,7 +72,7 @@ async function make(name: string, flags: Flags, terminal: Terminal): Promise<Exi
       ...(saved.config.auth === 'none'
         ? ['Nobody is asked for a key yet, since the config says `auth: none`.']
         : []),
-      'A gateway that runs knows it once it is started again.',
+      'A gateway that runs knows it as soon as it has read its config again, which it does by itself.',
       '',
     ].join('\n'),
   );
@@ -113,7 +113,7 @@ async function remove(name: string, flags: Flags, terminal: Terminal): Promise<E
     return saved.code;
   }
   terminal.out(
-    `${file}: removed the key of ${name}; a gateway that runs takes it until it is started again\n`,
+    `${file}: removed the key of ${name}; a gateway that runs takes it no more once it has read its config again\n`,
   );
   if (names.length === 1) terminal.err('No key is left: whoever reaches the gateway may call\n');
   return 0;

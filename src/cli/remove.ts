@@ -31,7 +31,7 @@ async function removeServer(name: string, flags: Flags, terminal: Terminal): Pro
     terminal.err(`${saved.message}\n`);
     return saved.code;
   }
-  terminal.out(`${file}: removed ${name}; a gateway that runs has it until it is started again\n`);
+  terminal.out(`${file}: removed ${name}; a gateway that runs ends it by itself\n`);
   return 0;
 }
 
