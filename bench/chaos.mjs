@@ -142,6 +142,16 @@ function rowsOf(counts) {
   });
 }
 
+/** How many configs the gateway has taken in and refused. */
+async function reloadsOf(gateway) {
+  const text = await (await fetch(new URL('/metrics', gateway.admin))).text();
+  const count = (result) =>
+    Number(
+      new RegExp(`^mcpyard_config_reloads_total\\{result="${result}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0,
+    );
+  return { taken: count('success'), refused: count('failure') };
+}
+
 /** More of a kind than before, but for what a server that is not up again waits with. */
 function leftOver(before, after) {
   const slack = { Timeout: victims.length + 2 };
@@ -173,6 +183,9 @@ try {
   await sleep(restMs);
   const after = await gateway.left();
   const left = leftOver(before, after);
+  const reloads = await reloadsOf(gateway);
+  const broken = raged.reloads > 1 ? 1 : 0;
+  const haveReloaded = reloads.taken >= raged.reloads - broken && reloads.refused >= broken;
   const growthMb = (after.heapUsed - before.heapUsed) / mb;
   const { code } = await gateway.stop();
   await sleep(500);
@@ -184,7 +197,10 @@ try {
     table([
       ['calls', `${counts.calls} of ${values.clients} clients in ${values.seconds} s`],
       ['children killed', String(raged.kills)],
-      ['reloads', canReload ? String(raged.reloads) : 'left out'],
+      [
+        'reloads',
+        canReload ? `${raged.reloads}: ${reloads.taken} taken in, ${reloads.refused} refused` : 'left out',
+      ],
       ...rowsOf(counts),
       ['answers of others', String(counts.crossed)],
       ['errors that name no server', String(counts.unnamed)],
@@ -207,6 +223,7 @@ try {
     raged.kills > 0 &&
     counts.crossed + counts.unnamed + counts.lost + wellFailed === 0 &&
     well.every((name) => counts.servers[name].good > 0) &&
+    haveReloaded &&
     left.length === 0 &&
     growthMb <= Number(values['growth-mb']) &&
     code === 0 &&
@@ -214,7 +231,7 @@ try {
   if (values.json !== undefined)
     writeFileSync(
       values.json,
-      `${JSON.stringify({ raged, counts, before, after, growthMb, left, code, orphans, isGood }, null, 2)}\n`,
+      `${JSON.stringify({ raged, reloads, counts, before, after, growthMb, left, code, orphans, isGood }, null, 2)}\n`,
     );
   console.log(isGood ? 'ok' : 'FAILED');
   process.exitCode = isGood ? 0 : 1;
