@@ -48,8 +48,8 @@ export class KeyWatch {
   readonly #counts = new Map<string, number>();
   #connection: Connection | undefined;
   #close: (() => void) | undefined;
-  /** Whoever watches here, watches there as well. */
-  #successor: KeyWatch | undefined;
+  /** Shared with those before and after it: whoever watches here, watches at the newest as well. Those between are kept alive by none. */
+  #line: { newest: KeyWatch } = { newest: this };
 
   get kind(): KeyWatchOptions['kind'] {
     return this.#options.kind;
@@ -67,8 +67,9 @@ export class KeyWatch {
 
   /** Resolves when the upstream watches it; rejects with an RpcError where it does not. */
   async add(key: string): Promise<void> {
-    if (this.#successor !== undefined) {
-      await this.#successor.add(key);
+    const { newest } = this.#line;
+    if (newest !== this) {
+      await newest.add(key);
       return;
     }
     const count = this.#counts.get(key) ?? 0;
@@ -90,12 +91,14 @@ export class KeyWatch {
 
   /** Watches what the one before it does, as soon as it is connected, and for as long as anybody who asked that one. */
   succeed(before: KeyWatch): void {
-    before.#successor = this;
+    this.#line = before.#line;
+    this.#line.newest = this;
     for (const [key, count] of before.#counts) this.#counts.set(key, count);
   }
 
   remove(key: string): void {
-    this.#successor?.remove(key);
+    const { newest } = this.#line;
+    if (newest !== this) newest.remove(key);
     const count = this.#counts.get(key) ?? 0;
     if (count === 0) return;
     if (count > 1) {
