@@ -11,7 +11,7 @@
  *   --out     the result goes to PATH.md and PATH.json; to ~/.cache/mcpyard-bench/result without it
  *   --node    never compiles: mock and load in Node.js
  *
- * Exits with 1 if a scenario failed or an answer was wrong; a row below its floor is told, and no failure.
+ * Exits with 1 if a scenario failed or an answer was wrong; a row below its floor is told, and no failure. 2: no such scenario.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -38,7 +38,10 @@ const { values, positionals } = parseArgs({
 
 function chosen() {
   const unknown = positionals.filter((name) => !scenarios.some((scenario) => scenario.name === name));
-  if (unknown.length > 0) throw new Error(`no scenario is called ${unknown.join(', ')}; --list names them`);
+  if (unknown.length > 0) {
+    console.error(`no scenario is called ${unknown.join(', ')}; --list names them`);
+    process.exit(2);
+  }
   return scenarios.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 }
 

@@ -80,10 +80,12 @@ async function untilConnected(port) {
 async function mcpHub(bench, files) {
   const port = await freePort();
   const [command, ...args] = stdioMock(bench, 'legacy');
-  const file = path.join(bench.folder('mcp-hub'), 'servers.json');
+  const folder = bench.folder('mcp-hub');
+  const file = path.join(folder, 'servers.json');
   writeFileSync(file, JSON.stringify({ mcpServers: { m: { command, args } } }));
+  const env = { XDG_STATE_HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
   const argv = [node, files['mcp-hub'], '--port', String(port), '--config', file];
-  const target = await listening(bench, 'mcp-hub', argv, port, { tools: ['m__tool_0'] });
+  const target = await listening(bench, 'mcp-hub', argv, port, { env, tools: ['m__tool_0'] });
   await untilConnected(port);
   // It serves the HTTP+SSE of 2024-11-05 only.
   return { ...target, load: [node, program('../load-sse.mjs')] };
