@@ -87,7 +87,7 @@ describe.each([
     endings.push(() => gateway.stop());
     const names = async () => {
       const { tools, _meta } = resultOf(await call(gateway.url, 'tools/list', {})) as unknown as Listed;
-      return [tools.map(({ name }) => name), _meta['dev.mcpyard/upstreams']] as const;
+      return [tools.map(({ name }) => name), _meta?.['dev.mcpyard/upstreams']] as const;
     };
     expect((await names())[0]).toEqual(['fickle__a', 'steady__z']);
     const listening = await openCall(gateway.url, 'subscriptions/listen', {
@@ -121,9 +121,39 @@ describe.each([
   });
 });
 
+describe.each(['modern', 'legacy'] as const)('a %s child that sleeps', (era) => {
+  test('keeps its tools listed as they were, and is woken by a call alone', async () => {
+    const handshake =
+      era === 'modern'
+        ? "on['server/discover'] = ({ reply }) => reply(discovered);"
+        : 'on.initialize = ({ reply }) => reply(initialized);';
+    const script = childScript(`${handshake}
+      on['tools/list'] = ({ reply }) => reply({ tools: [{ name: 'a', inputSchema: { type: 'object' } }] });
+      on['tools/call'] = ({ reply }) => reply({ content: [] });`);
+    endings.push(() => script.stop());
+    const gateway = await startGateway({ servers: { one: { ...script.server, idleTimeout: '200ms' } } });
+    endings.push(() => gateway.stop());
+    const asleep = { upstreams: { one: { state: 'asleep', era } } };
+    await expect.poll(() => readiness(gateway.admin), { timeout: 10_000 }).toMatchObject(asleep);
+    for (let i = 0; i < 3; i++) {
+      const { tools, _meta } = resultOf(await call(gateway.url, 'tools/list', {})) as unknown as Listed;
+      expect([tools.map(({ name }) => name), _meta?.['dev.mcpyard/upstreams']]).toEqual([
+        ['one__a'],
+        undefined,
+      ]);
+    }
+    expect((await callTool(gateway.url, 'one__b')).response?.error?.code).toBe(-32602);
+    expect(script.starts()).toBe(1);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => callTool(gateway.url, 'one__a')));
+    expect(answers.map(({ response }) => response?.error)).toEqual(Array.from({ length: 5 }));
+    expect(script.starts()).toBe(2);
+    await expect.poll(() => readiness(gateway.admin), { timeout: 10_000 }).toMatchObject(asleep);
+  });
+});
+
 interface Listed {
   readonly tools: readonly { readonly name: string }[];
-  readonly _meta: Readonly<Record<string, unknown>>;
+  readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
 const readiness = async (admin: string): Promise<unknown> => (await fetch(`${admin}/readyz`)).json();
