@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { hashOfKey } from '../../src/config/key-hash.ts';
 import { isAlive } from '../cli/program.ts';
 import { scrape } from '../support/figures.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
@@ -65,7 +66,7 @@ describe('a reload', () => {
     expect([...new Set(names.map((name) => name.split('__')[0]))]).toEqual(['added', 'kept', 'changed']);
     expect(pids(kept)).toEqual([keptPid]);
     expect(pids(changed)).toHaveLength(2);
-    await expect.poll(() => [changedPid ?? 0, gonePid ?? 0].filter(isAlive)).toEqual([]);
+    await expect.poll(() => [changedPid ?? 0, gonePid ?? 0].filter(isAlive), { timeout: 10_000 }).toEqual([]);
     expect([keptPid ?? 0, pids(changed)[1] ?? 0, pids(added)[0] ?? 0].filter(isAlive)).toHaveLength(3);
     expect(asked(kept, 'tools/list')).toBe(lists);
     expect(textOf(await callTool(gateway.url, 'kept__echo', { text: 'x' }))).toBe('{"text":"x"}');
@@ -116,13 +117,17 @@ describe('a reload', () => {
   test('lets the calls of a server end that is taken away, or changed', async () => {
     const [gone, changed] = await Promise.all([child('gone'), child('changed')]);
     const gateway = await gatewayOf({ servers: { gone: gone.server, changed: changed.server } });
-    const calls = ['gone', 'changed'].map((name) => callTool(gateway.url, `${name}__slow`, { ms: 700 }));
-    await expect.poll(() => asked(gone, 'tools/call') + asked(changed, 'tools/call')).toBe(2);
+    const calls = ['gone', 'changed'].map((name) => callTool(gateway.url, `${name}__slow`, { ms: 1_500 }));
+    await expect
+      .poll(() => asked(gone, 'tools/call') + asked(changed, 'tools/call'), { timeout: 10_000 })
+      .toBe(2);
     await gateway.reload({ servers: { changed: { ...changed.server, env: { MORE: 'yes' } } } });
     expect((await callTool(gateway.url, 'gone__echo')).response?.error?.code).toBe(-32602);
     expect(textOf(await callTool(gateway.url, 'changed__echo'))).toBe('{}');
-    for (const answer of await Promise.all(calls)) expect(textOf(answer)).toBe('Slept 700 ms');
-    await expect.poll(() => [...pids(gone), pids(changed)[0] ?? 0].filter(isAlive)).toEqual([]);
+    for (const answer of await Promise.all(calls)) expect(textOf(answer)).toBe('Slept 1500 ms');
+    await expect
+      .poll(() => [...pids(gone), pids(changed)[0] ?? 0].filter(isAlive), { timeout: 10_000 })
+      .toEqual([]);
     expect(isAlive(pids(changed)[1] ?? 0)).toBe(true);
   });
 
@@ -205,6 +210,45 @@ describe('a reload', () => {
     expect(textOf(await open.done)).toContain('"so"');
   });
 
+  test('keeps the instances of each caller of an isolated server, or lets their calls end and starts them anew', async () => {
+    const up = await child('up', { era: 'legacy' });
+    const keys = { ann: hashOfKey('key-of-ann'), bob: hashOfKey('key-of-bob') };
+    const config = (server: object): object => ({
+      keys,
+      servers: { up: { ...up.server, isolation: 'caller', ...server } },
+    });
+    const gateway = await gatewayOf(config({}));
+    const { url } = gateway;
+    const as = (name: string) => ({ headers: { authorization: `Bearer key-of-${name}` } });
+    const namesFor = async (name: string): Promise<string[]> => {
+      const { tools } = resultOf(await call(url, 'tools/list', {}, as(name))) as {
+        tools: { name: string }[];
+      };
+      return tools.map((one) => one.name);
+    };
+    for (const name of ['ann', 'bob']) expect(await namesFor(name)).toContain('up__echo');
+    const before = pids(up);
+    expect(before).toHaveLength(2);
+    await gateway.reload(config({ prefix: 'on', tools: { deny: ['slow'] } }));
+    for (const name of ['ann', 'bob']) {
+      const names = await namesFor(name);
+      expect(names).toContain('on__echo');
+      expect(names).not.toContain('on__slow');
+    }
+    expect(pids(up)).toEqual(before);
+    await gateway.reload(config({}));
+    const slow = callTool(url, 'up__slow', { ms: 600 }, as('ann'));
+    await expect.poll(() => asked(up, 'tools/call')).toBe(1);
+    await gateway.reload(config({ env: { MORE: 'yes' } }));
+    expect(textOf(await callTool(url, 'up__echo', {}, as('bob')))).toBe('{}');
+    expect(textOf(await slow)).toBe('Slept 600 ms');
+    await expect.poll(() => before.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    expect(pids(up).filter(isAlive).length).toBeGreaterThanOrEqual(1);
+    expect(textOf(await callTool(url, 'up__echo', {}, as('ann')))).toBe('{}');
+    await gateway.reload({ keys, servers: {} });
+    await expect.poll(() => pids(up).filter(isAlive), { timeout: 10_000 }).toEqual([]);
+  });
+
   test('that can not be taken in changes nothing, says why and is counted', async () => {
     const one = await child('one');
     const gateway = await gatewayOf({ servers: { one: one.server } });
@@ -266,7 +310,7 @@ describe('a reload', () => {
     const gateway = await gatewayOf({ servers, listen: '127.0.0.1:0' });
     const { url, admin } = gateway;
     const slow = callTool(url, 'one__slow', { ms: 500 });
-    await expect.poll(() => asked(one, 'tools/call')).toBe(1);
+    await expect.poll(() => asked(one, 'tools/call'), { timeout: 10_000 }).toBe(1);
     await gateway.reload({ servers, listen: '127.0.0.2:0', admin: '127.0.0.2:0' });
     expect(new URL(gateway.url).hostname).toBe('127.0.0.2');
     expect((await call(gateway.url, 'tools/list', {}, { headers: { host: 'localhost' } })).status).toBe(200);
