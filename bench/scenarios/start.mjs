@@ -25,7 +25,8 @@ async function timed(work) {
 /** Starts a server, shakes hands and lists its tools, as a client without a gateway does. */
 function listAlone([command, ...args]) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: plainEnv });
+    // In a session of its own, as the gateway starts it: the kernel shares the processor between sessions.
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: plainEnv, detached: true });
     const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     child.once('error', reject);
     createInterface({ input: child.stdout }).on('line', (line) => {
