@@ -30,7 +30,8 @@ const stopMs = 5_000;
 export async function start(argv, { core, ready, env = plainEnv, cwd, readyMs = 60_000, ipc = false }) {
   const [command, ...rest] = pinned(core, argv);
   const stdio = ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])];
-  const child = spawn(command, rest, { stdio, env, cwd });
+  // In a session of its own: the kernel shares the processor between sessions, and others must not share this one's part.
+  const child = spawn(command, rest, { stdio, env, cwd, detached: true });
   running.add(child);
   const exited = new Promise((resolve) => child.once('exit', resolve)).then(() => running.delete(child));
   const stop = async () => {
