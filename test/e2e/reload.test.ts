@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { hashOfKey } from '../../src/config/key-hash.ts';
 import { isAlive } from '../cli/program.ts';
@@ -325,6 +328,32 @@ describe('a reload', () => {
           ),
         )
         .toBe('closed');
+  });
+
+  test('takes in other files of a certificate for new connections, and switches TLS on or off at another address alone', async () => {
+    const pem = (name: string): string =>
+      fileURLToPath(new URL(`../support/tls/${name}.pem`, import.meta.url));
+    const tls = (name: string): object => ({ tls: { cert: pem(`${name}.cert`), key: pem(`${name}.key`) } });
+    const gateway = await gatewayOf(tls('first'));
+    const shown = async (): Promise<string> => {
+      const socket = connect({ port: Number(new URL(gateway.url).port), rejectUnauthorized: false });
+      await once(socket, 'secureConnect');
+      const { fingerprint256 } = socket.getPeerCertificate();
+      socket.destroy();
+      return fingerprint256;
+    };
+    const first = await shown();
+    expect((await gateway.reload(tls('second'))).kind).toBe('taken');
+    const second = await shown();
+    expect(second).not.toBe(first);
+    expect(await gateway.reload({})).toMatchObject({
+      kind: 'refused',
+      error: { message: expect.stringContaining('takes a restart') },
+    });
+    expect(await shown()).toBe(second);
+    expect((await gateway.reload({ listen: 'localhost:0' })).kind).toBe('taken');
+    expect(gateway.url).toMatch(/^http:/);
+    expect((await call(gateway.url, 'tools/list')).status).toBe(200);
   });
 
   test('comes after the one before it, of several that wait only the last, and none while the gateway stops', async () => {
