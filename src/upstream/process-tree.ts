@@ -167,12 +167,18 @@ export class ProcessTree {
   }
 }
 
+/** A process shows no environment at the moment in which it becomes another program, so one look may miss it. */
+async function lookAgain(tree: ProcessTree): Promise<boolean> {
+  await delay(pollMsMin);
+  return tree.look();
+}
+
 /** Ends a tree: SIGTERM, after 2 s SIGKILL; false where some of it still lives 0.8 s after that. */
 export async function endProcessTree(tree: ProcessTree): Promise<boolean> {
   const killAt = performance.now() + termMs;
   // Each round signals only who came up since the last, as all others have ended.
   for (let leftMs = termMs; leftMs > 0; leftMs = killAt - performance.now()) {
-    if (!(await tree.look())) return true;
+    if (!(await tree.look()) && !(await lookAgain(tree))) return true;
     await tree.signal('SIGTERM');
     if (!(await tree.gone(killAt - performance.now()))) break;
   }
