@@ -61,7 +61,8 @@ export class HttpPool {
   }
 
   #take(): HttpConnection | undefined {
-    const connection = this.#idle.pop();
+    let connection = this.#idle.pop();
+    while (connection?.isAlive === false) connection = this.#idle.pop();
     if (connection === undefined || this.#now() - connection.idleSinceMs < connection.idleMaxMs)
       return connection;
     // The others are idle for longer still.

@@ -84,6 +84,11 @@ export class HttpConnection implements ResponseSink {
     return this.#isPaused;
   }
 
+  /** Whether nothing has ended it yet; it is told as gone only some turns of the event loop after that. */
+  get isAlive(): boolean {
+    return !this.#socket.destroyed;
+  }
+
   /** Sends a request, once connected; only where the connection is new or idle. */
   carry(request: WireRequest, reader: WireReader): void {
     this.#reader = reader;

@@ -104,6 +104,8 @@ export class ResponseReader {
       this.#held = Buffer.from(bytes.subarray(from));
       if (!start.startsWith(this.#held.toString('latin1', 0, start.length)))
         throw new HttpFault('it does not begin as HTTP/1.1 does');
+      // Its end would be waited for in vain.
+      if (this.#held.includes('\n\n')) throw new HttpFault('its lines end without a carriage return');
       return chunk.length;
     }
     this.#held = nothing;

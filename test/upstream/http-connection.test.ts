@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ChannelError } from '../../src/upstream/channel.ts';
@@ -248,6 +249,40 @@ describe('a connection that ends', () => {
     const { outcome, attempts } = await sentThrough(9);
     expect(outcome).toMatchObject({ reason: 'lost', sent: false });
     expect(attempts).toBe(3);
+  });
+
+  test('while it was idle makes no call fail that comes in the same turn', async () => {
+    const server = await serveRaw((socket, text) => {
+      if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      else held.push(socket);
+    });
+    const held: Socket[] = [];
+    const pool = new HttpPool({ url: server.url, connectTimeoutMs: 2000, now: () => performance.now() });
+    const request = (method: 'GET' | 'POST', answered?: () => void): Promise<string> =>
+      new Promise((resolve) => {
+        const reader: WireReader = {
+          sending() {},
+          head() {},
+          data() {},
+          end: () => {
+            answered?.();
+            resolve('answered');
+          },
+          lost: (error) => resolve(error.message),
+        };
+        pool.send({ method, path: '/', headers: '', body: null, silenceMs: 0 }, reader);
+      });
+    const first = request('GET');
+    const both: Promise<string>[] = [];
+    const second = request('POST', () => both.push(request('GET')));
+    expect(await first).toBe('answered');
+    await until(() => held.length === 1);
+    // The end of the idle connection is read first, then the answer whose reader wants to send at once.
+    for (const socket of server.sockets) if (socket !== held[0]) socket.resetAndDestroy();
+    held[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+    expect(await second).toBe('answered');
+    expect(await Promise.all(both)).toEqual(['answered']);
+    pool.destroy();
   });
 
   test('is taken for a broken server where what came is no HTTP', async () => {

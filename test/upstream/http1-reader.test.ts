@@ -110,6 +110,7 @@ test('what follows a response is not taken', () => {
 
 const ok = 'HTTP/1.1 200 OK\r\n';
 const refused: readonly (readonly [string, string])[] = [
+  ['lines that end without a carriage return', 'HTTP/1.1 200 OK\ncontent-length: 2\n\nok'],
   ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n'],
   ['another version', 'HTTP/2.0 200 OK\r\n\r\n'],
   ['no status', 'HTTP/1.1 OK\r\n\r\n'],
