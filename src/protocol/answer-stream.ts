@@ -1,4 +1,5 @@
 /** Changes the id of an answer that is too long to hold, and adds what its result lacks, while its bytes pass. */
+import { numberMeant } from './answer.ts';
 
 export interface AnswerEdits {
   /** The id that the gateway gave, as it must stand in the answer. */
@@ -226,7 +227,7 @@ export class AnswerStream {
   /** The id's own bytes were held back since `#startId`; the caller's stand in their place. */
   #endId(i: number): void {
     if (this.#id === undefined) return;
-    if (this.#id.trimEnd() !== this.#edits.id) throw new AnswerFault('another id');
+    if (numberMeant(this.#id.trimEnd()) !== Number(this.#edits.id)) throw new AnswerFault('another id');
     this.#id = undefined;
     this.#out.push(this.#edits.callerId);
     this.#from = i;

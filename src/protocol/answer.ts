@@ -129,14 +129,22 @@ export function scanUpstream(bytes: Buffer, options: ScanOptions): UpstreamMessa
   }
 }
 
-/** The id as a number, where it is one. */
-export function numericId(bytes: Buffer, id: Member): number | undefined {
-  const text = bytes.toString('latin1', id.start, id.end);
-  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+/** Some servers keep ids as texts or as floating-point numbers, and write them so: the official clients take these for the number. */
+const ownNumber = /^"?(\d{1,15})(?:\.0{1,4})?"?$/;
+
+/** The number that an id or token of the gateway's is meant to be, from its JSON. */
+export function numberMeant(json: string): number | undefined {
+  const digits = ownNumber.exec(json)?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }
 
+/** The id as a number, where it is meant to be one. */
+export const numericId = (bytes: Buffer, id: Member): number | undefined =>
+  numberMeant(bytes.toString('latin1', id.start, id.end));
+
 /** An answer begins so, even one that breaks off or isn't JSON: its call must not wait for another. */
-const answeredId = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"\s*:/;
+const answeredId =
+  /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?(\d{1,15})"?\s*,\s*"(?:result|error)"\s*:/;
 const answerHeadBytes = 128;
 
 /** For the transports: which exchange a message belongs to, with the scan that told it. */

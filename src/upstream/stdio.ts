@@ -50,7 +50,7 @@ export interface StdioOptions {
 
 const newline = Buffer.from('\n');
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
-const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,/;
+const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d+)"?\s*,/;
 
 /** A channel to one child, which is started at once; a failure to start arrives as `events.closed`. */
 export class StdioChannel implements Channel {

@@ -62,13 +62,23 @@ describe('an answer that streams through', () => {
       '{"result":{"t":"a\\\\\\"}{\\u0022"},"id":1000000001}',
       '{"result":{"t":"a\\\\\\"}{\\u0022","resultType":"complete"},"id":"abc"}',
     ],
+    [
+      'an id as a text',
+      '{"id": "1000000001" ,"result":{"resultType":"complete"}}',
+      '{"id":"abc","result":{"resultType":"complete"}}',
+    ],
+    [
+      'an id with a fraction of zero',
+      '{"result":{"resultType":"complete"},"id":1000000001.0}',
+      '{"result":{"resultType":"complete"},"id":"abc"}',
+    ],
   ])('keeps all bytes but the id and the missing resultType: %s', (_, text, expected) => {
     expect(through(text)).toBe(expected);
   });
 
   test.each([
     ['another id', '{"id":1000000002,"result":{}}'],
-    ['an id that is a string', '{"id":"1000000001","result":{}}'],
+    ['another id that is a string', '{"id":"1000000002","result":{}}'],
     ['no id', '{"result":{}}'],
     ['an end in the middle', '{"id":1000000001,"result":{"a":1}'],
     ['an array', '[{"id":1000000001,"result":{}}]'],

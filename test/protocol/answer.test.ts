@@ -97,13 +97,18 @@ describe('a message of an upstream', () => {
   });
 });
 
-describe('an id is a number', () => {
+describe('an id is a number, also where a server wrote it as a text or with a fraction of zero', () => {
   test.each([
     ['1', 1],
     ['1000000001', 1_000_000_001],
     ['999999999999999', 999_999_999_999_999],
-    ['"1"', undefined],
-    ['1.0', undefined],
+    ['"1"', 1],
+    ['"1000000001"', 1_000_000_001],
+    ['1.0', 1],
+    ['1.5', undefined],
+    ['"1 "', undefined],
+    ['""', undefined],
+    ['"one"', undefined],
     ['-1', undefined],
     ['1e3', undefined],
     ['9999999999999999', undefined],
@@ -119,7 +124,9 @@ describe('a transport hands a message on', () => {
   test.each([
     ['{"id":5,"result":{}}', 'response', 5],
     ['{"id":5,"error":{"code":-1,"message":""}}', 'response', 5],
-    ['{"id":"5","result":{}}', 'response', undefined],
+    ['{"id":"5","result":{}}', 'response', 5],
+    ['{"id":5.0,"result":{}}', 'response', 5],
+    ['{"id":"five","result":{}}', 'response', undefined],
     ['{"error":{"code":-1,"message":""}}', 'response', undefined],
     ['{"id":5,"method":"ping"}', 'message', undefined],
     ['{"method":"notifications/x"}', 'message', undefined],
@@ -130,7 +137,7 @@ describe('a transport hands a message on', () => {
     ['{"jsonrpc":"2.0","id":5,"result":{"a":"\xff"}}', 'response', 5],
     ['{"jsonrpc":"2.0","id":5,"result":{},"id":7}', 'response', 5],
     ['{"jsonrpc":"2.0","id":5,"method":"ping","params":{', 'noise', undefined],
-    ['{"jsonrpc":"2.0","id":"5","result":{', 'noise', undefined],
+    ['{"jsonrpc":"2.0","id":"5","result":{', 'response', 5],
     ['{"log":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":5,\\"result\\":', 'noise', undefined],
   ])('%s as a %s', (text, kind, id) => {
     const routed = routeOf(Buffer.from(text, 'latin1'), options);

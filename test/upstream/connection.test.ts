@@ -246,6 +246,15 @@ describe('progress', () => {
     },
   );
 
+  test('reaches its call also where the server wrote the token as a text', () => {
+    const { connection, last } = connect('modern');
+    const { call, target, notified } = callOf({ token: '7' });
+    quiet(connection.send(call, target));
+    connection.receive(progress(String(last().id)), undefined);
+    expect(notified).toHaveLength(1);
+    expect(JSON.parse(notified[0] ?? '')).toMatchObject({ params: { progressToken: 7 } });
+  });
+
   test('reaches the call that its token names, and no other', () => {
     const { connection, sent } = connect('modern');
     const calls = [callOf({ more: { progressToken: 1 } }), callOf({ more: { progressToken: 1 } })];

@@ -338,7 +338,7 @@ describe('a long answer to a call', () => {
 
   test.each([
     ['another id', '{"id":1000000002,"result":{"a":"'],
-    ['the id as a text', `{"id":"${id}","result":{"a":"`],
+    ['a text as id', `{"id":"other","result":{"a":"`],
     ['an error, which is never so long', `{"id":${id},"error":{"code":-1,"message":"`],
     ['no object', '["'],
   ])('that begins with %s is no answer, and is ended at once', async (_, head) => {

