@@ -18,6 +18,7 @@ import { shapeOf } from '../protocol/shape.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 import type { Transport } from '../upstream/channel.ts';
 import { matchesGlob, publicName } from './names.ts';
+import { withoutNulls } from './nulls.ts';
 import { hasOpenScheme } from './uri-template.ts';
 
 export interface Entry {
@@ -95,8 +96,9 @@ function ownBytes(bytes: Buffer): Buffer {
 }
 
 /** Reads one item of a list; what is malformed is left out alone, with the reason. */
-export function readEntry(kind: ListKind, item: Buffer, context: EntryContext): Read {
-  if (item[0] !== 0x7b) return leftOut(kind, '?', 'it is no object');
+export function readEntry(kind: ListKind, raw: Buffer, context: EntryContext): Read {
+  if (raw[0] !== 0x7b) return leftOut(kind, '?', 'it is no object');
+  const item = withoutNulls(raw, context.scan);
   const { members } = readObject(item, 0, shape, context.scan);
   const member = find(members, keyOf[kind]);
   const key = textOf(item, member);
