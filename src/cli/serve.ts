@@ -6,7 +6,7 @@ import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type ExitCode, plural, type Run, readConfig } from './command.ts';
 import { type Configured, keepConfigured } from './configured.ts';
-import { endSignals, hasTerminal } from './signals.ts';
+import { awaitHangups, endSignals, hasTerminal } from './signals.ts';
 import { tellConfig } from './tell-config.ts';
 
 const interruptDrainMs = 2_000;
@@ -53,6 +53,8 @@ const stopped = (app: App, signal: NodeJS.Signals): Promise<void> =>
 
 export const serve: Run = async (_args, flags, terminal) => {
   const { env, cwd } = terminal;
+  // Nothing is started yet that would have to be ended first.
+  const hangups = awaitHangups(() => process.exit(1));
   const sources = new ConfigSources({
     env,
     cwd,
@@ -74,11 +76,13 @@ export const serve: Run = async (_args, flags, terminal) => {
   const notifier = createNotifier({ env, log });
   const configured = keepConfigured({ app, sources, log, notifier });
   const ended = untilSignal(app, log, notifier, configured);
+  hangups.release();
   // Only now, since whoever hears of it may send signals.
   const { endpoint, admin } = app;
   const servers = plural(config.servers.length, 'server');
   log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
   notifier.ready();
+  if (hangups.came) configured.reload('SIGHUP');
   const exitCode = await ended;
   await notifier.close();
   return exitCode;

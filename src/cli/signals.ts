@@ -50,3 +50,28 @@ export async function interruptible<T>(run: (signal: AbortSignal) => Promise<T>)
     if (!abort.signal.aborted) release();
   }
 }
+
+/** SIGHUPs that come before the config is kept, which would end the process: remembered, unless the terminal was closed. */
+export interface EarlyHangups {
+  /** Whether one came. */
+  readonly came: boolean;
+  /** Takes no more of them. */
+  release(): void;
+}
+
+/** Listens from now on; `closed` is called where one tells of a closed terminal. */
+export function awaitHangups(closed: () => void): EarlyHangups {
+  const hadTerminal = hasTerminal();
+  let came = false;
+  const onHangup = (): void => {
+    came = true;
+    if (hadTerminal && !hasTerminal()) closed();
+  };
+  process.on('SIGHUP', onHangup);
+  return {
+    get came() {
+      return came;
+    },
+    release: () => void process.off('SIGHUP', onHangup),
+  };
+}

@@ -1,17 +1,21 @@
 /** The files that a config came from, so that a change of one of them shows. */
 import { createHash } from 'node:crypto';
 import type { Config } from './config.ts';
+import { ConfigError } from './errors.ts';
 import { type LoadOptions, loadConfig, readSecret, readUtf8 } from './load.ts';
 
 type Options = Pick<LoadOptions, 'file' | 'env' | 'cwd'>;
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 const absent = 'absent';
+/** Nothing but comments and marks of documents. */
+const isBlank = (text: string): boolean => /^\ufeff?(?:\s|#[^\n]*(?:\n|$)|---|\.\.\.)*$/.test(text);
 
 /** Loads a config again and again from the place where it was found first. */
 export class ConfigSources {
   readonly #options: Options;
   #file: string | undefined;
+  #isLoaded = false;
   /** What was read last, by its path: the config and each file of a `${file:…}`. */
   #read = new Map<string, string>();
 
@@ -25,7 +29,10 @@ export class ConfigSources {
     return [...this.#read.keys()];
   }
 
-  /** Rejects as `loadConfig` does. */
+  /**
+   * Rejects as `loadConfig` does, and where a config that was there is blank: it is being written, or could not be, and
+   * would else end all servers and let in whoever comes.
+   */
   async load(): Promise<Config> {
     const read = new Map<string, string>();
     const note = <T>(path: string, text: T): T => {
@@ -37,7 +44,9 @@ export class ConfigSources {
       ...(this.#file === undefined ? {} : { file: this.#file }),
       readFile: async (path) => {
         read.set(path, absent);
-        return note(path, await readUtf8(path));
+        const text = note(path, await readUtf8(path));
+        if (this.#isLoaded && isBlank(text)) throw new ConfigError('there is nothing in it');
+        return text;
       },
       readSecretFile: (path) => {
         read.set(path, absent);
@@ -47,6 +56,7 @@ export class ConfigSources {
       this.#read = read;
     });
     this.#file = config.file;
+    this.#isLoaded = true;
     return config;
   }
 

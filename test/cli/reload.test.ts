@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -67,6 +68,22 @@ describe('a gateway that runs takes in its config anew', () => {
     running.child.kill('SIGTERM');
     expect((await running.ended).code).toBe(0);
     expect(pids().filter(isAlive)).toEqual([]);
+  });
+
+  test('at a SIGHUP that comes while it starts, once it serves', async () => {
+    const folder = folderWith();
+    const pipe = join(folder.folder, 'pipe');
+    execFileSync('/usr/bin/env', ['mkfifo', pipe]);
+    const running = serve(pipe, folder);
+    // Opens when the gateway reads, which goes on until this end is closed.
+    const writer = await open(pipe, 'w');
+    folder.write({ ...anywhere, servers: {} });
+    renameSync(folder.file, pipe);
+    running.child.kill('SIGHUP');
+    await writer.writeFile(JSON.stringify({ ...anywhere, servers: {} }));
+    await writer.close();
+    await running.said(/^serving /);
+    await running.said(taken);
   });
 
   test('when its file has changed, and not when it was only touched', async () => {
@@ -137,6 +154,19 @@ describe('a gateway that runs takes in its config anew', () => {
     await expect.poll(() => saidTimes(running, refused), { timeout: 5_000 }).toBe(2);
     running.child.kill('SIGHUP');
     await expect.poll(() => saidTimes(running, refused), { timeout: 5_000 }).toBe(3);
+    folder.write(config({ names: { max: 40 } }));
+    await running.said(taken);
+    expect(pids()).toHaveLength(1);
+  });
+
+  test('but not from a file that was emptied, as one is that is being written or could not be', async () => {
+    const { folder, config, running, url, pids } = await oneServer();
+    const blank = ['', '# nothing\n---\n'];
+    for (const [index, text] of blank.entries()) {
+      writeFileSync(folder.file, text);
+      await expect.poll(() => saidTimes(running, refused), { timeout: 8_000 }).toBe(index + 1);
+      expect(textOf(await callTool(url, 'one__echo'))).toBe('{}');
+    }
     folder.write(config({ names: { max: 40 } }));
     await running.said(taken);
     expect(pids()).toHaveLength(1);
