@@ -14,6 +14,7 @@ import { StdioEdge } from './downstream/stdio.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
+import { TurnEnd } from './protocol/turn.ts';
 
 export interface EdgeParts {
   readonly metrics: Metrics;
@@ -73,6 +74,7 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
   const { changes, logs } = core;
   const sessions = buildSessions(config, core, parts);
   const silence = new Silence(silenceMs);
+  const turn = new TurnEnd(setImmediate);
   const sharedOf = (next: Config) => ({
     ...messages(next, core, parts),
     silenceMs,
@@ -95,13 +97,15 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
         nowMs,
         legacy: new LegacyEdge({
           ...shared,
+          silence,
+          turn,
           sessions,
           changes,
           logs,
           eventBytesMax: next.limits.resultBytesMax,
         }),
         ...(next.legacySse ? { sse } : {}),
-        modern: { ...shared, silence, supported: supportedVersions },
+        modern: { ...shared, silence, turn, supported: supportedVersions },
       };
     },
     adopt: (next) => {

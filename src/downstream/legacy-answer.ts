@@ -1,13 +1,20 @@
 /** Where the messages of one legacy request go: a JSON body if the reply is all there is, else a stream that can be resumed. */
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyRest } from '../protocol/call.ts';
+import type { Linked } from '../protocol/ring.ts';
+import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import type { BatchWay } from './batch.ts';
 import { EventStream, type EventStreamOptions } from './event-stream.ts';
 import { gather, passOn } from './pass-on.ts';
+import { joinBytesMax } from './respond.ts';
 import type { Answering } from './session-messages.ts';
+import type { Quiet, Silence } from './silence.ts';
 
 export interface AnswerOptions {
-  readonly silenceMs: number;
+  /** Tells when nothing was sent for a while: then the answer becomes a stream. */
+  readonly silence: Silence;
+  /** Where answers wait for others of the same turn. */
+  readonly turn: TurnEnd;
   /** The longest event. */
   readonly eventBytesMax: number;
   readonly stream: EventStreamOptions;
@@ -15,18 +22,21 @@ export interface AnswerOptions {
   opened(stream: EventStream): void;
 }
 
-export class LegacyAnswer implements Answering, BatchWay {
+export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
+  tick = 0;
+  before: Linked | undefined;
+  after: Linked | undefined;
   readonly #res: ServerResponse;
   readonly #options: AnswerOptions;
-  readonly #silence: NodeJS.Timeout;
   #stream: EventStream | undefined;
   #over = false;
+  #text = '';
 
   constructor(res: ServerResponse, options: AnswerOptions) {
     this.#res = res;
     this.#options = options;
-    this.#silence = setTimeout(() => this.#open(), options.silenceMs);
-    res.on('close', () => clearTimeout(this.#silence));
+    options.silence.watch(this);
+    res.on('close', () => options.silence.forget(this));
   }
 
   isStream(): boolean {
@@ -46,13 +56,28 @@ export class LegacyAnswer implements Answering, BatchWay {
   reply(message: Buffer): void {
     if (this.#over) return;
     this.#over = true;
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     if (this.#stream !== undefined) {
       this.#stream.end(message);
       return;
     }
     this.#res.writeHead(200, ['Content-Type', 'application/json', 'Content-Length', String(message.length)]);
-    this.#res.end(message);
+    if (message.length > joinBytesMax) {
+      this.#res.end(message);
+      return;
+    }
+    // As text, head and body leave in one write; Latin-1 keeps every byte.
+    this.#text = message.toString('latin1');
+    if (this.#options.silence.isEmpty) this.flush();
+    else this.#options.turn.add(this);
+  }
+
+  flush(): void {
+    this.#res.end(this.#text, 'latin1');
+  }
+
+  silent(): void {
+    if (!this.#over) this.#open();
   }
 
   end(message: Buffer): void {
@@ -68,7 +93,7 @@ export class LegacyAnswer implements Answering, BatchWay {
   endEmpty(): void {
     if (this.#over) return;
     this.#over = true;
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     if (this.#stream !== undefined) {
       this.#stream.close();
       return;
@@ -83,7 +108,7 @@ export class LegacyAnswer implements Answering, BatchWay {
     if (this.#over) rest.destroy();
     else if (stream === undefined) {
       this.#over = true;
-      clearTimeout(this.#silence);
+      this.#options.silence.forget(this);
       this.#res.writeHead(status, ['Content-Type', 'application/json']);
       passOn(this.#res, parts, rest, 'body');
     } else {
@@ -96,7 +121,7 @@ export class LegacyAnswer implements Answering, BatchWay {
 
   #open(): EventStream {
     if (this.#stream !== undefined) return this.#stream;
-    clearTimeout(this.#silence);
+    this.#options.silence.forget(this);
     const stream = new EventStream(this.#options.stream);
     this.#stream = stream;
     stream.open(this.#res);

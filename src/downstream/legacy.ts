@@ -6,6 +6,7 @@ import { type Caller, contextOf } from '../protocol/call.ts';
 import { isLegacyVersion } from '../protocol/era.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
+import type { TurnEnd } from '../protocol/turn.ts';
 import { readBatch, takeBatch } from './batch.ts';
 import { EventStream, parseEventId } from './event-stream.ts';
 import { header } from './header.ts';
@@ -20,12 +21,15 @@ import {
   takeNotification,
   takeResponse,
 } from './session-messages.ts';
+import type { Silence } from './silence.ts';
 
 export interface LegacyOptions extends MessagesContext {
   readonly sessions: Sessions;
   readonly changes: Changes;
   readonly logs: Logs;
   readonly silenceMs: number;
+  readonly silence: Silence;
+  readonly turn: TurnEnd;
   readonly bufferBytesMax: number;
   /** The longest answer that is sent as one event. */
   readonly eventBytesMax: number;
@@ -165,10 +169,11 @@ export class LegacyEdge {
   }
 
   #answer(res: ServerResponse, session: Session): LegacyAnswer {
-    const { sessions, silenceMs, eventBytesMax } = this.#options;
+    const { sessions, silence, turn, eventBytesMax } = this.#options;
     let stream: EventStream | undefined;
     return new LegacyAnswer(res, {
-      silenceMs,
+      silence,
+      turn,
       eventBytesMax,
       stream: this.#streamOptions(session, () => stream && sessions.alive(session)?.removeStream(stream)),
       opened: (opened) => {

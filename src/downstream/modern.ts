@@ -8,6 +8,7 @@ import { Call, type Caller } from '../protocol/call.ts';
 import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
 import { climb } from '../protocol/ladder.ts';
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
+import type { TurnEnd } from '../protocol/turn.ts';
 import { header } from './header.ts';
 import { Responder } from './respond.ts';
 import type { Silence } from './silence.ts';
@@ -19,6 +20,7 @@ export interface ModernOptions {
   readonly log: Log;
   readonly supported: readonly string[];
   readonly silence: Silence;
+  readonly turn: TurnEnd;
   readonly bufferBytesMax: number;
 }
 
@@ -50,6 +52,7 @@ export function receive(
   let call: Call | undefined;
   const responder = new Responder(res, {
     silence: options.silence,
+    turn: options.turn,
     bufferBytesMax: options.bufferBytesMax,
     gone: () => call?.signal.abort(new RpcError(own.cancelled, 'The client closed the connection')),
     slow: () => options.metrics.limitHit('sseBuffer'),

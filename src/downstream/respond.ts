@@ -4,12 +4,15 @@ import type { Reply } from '../protocol/call.ts';
 import { errorMessage, type RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
+import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { passOn } from './pass-on.ts';
 import type { Quiet, Silence } from './silence.ts';
 
 export interface ResponderOptions {
   /** Tells when nothing was sent for a while: then the answer becomes a stream with comments. */
   readonly silence: Silence;
+  /** Where answers wait for others of the same turn. */
+  readonly turn: TurnEnd;
   /** Unsent bytes to one slow client before it is dropped. */
   readonly bufferBytesMax: number;
   /** The client went away before its answer was whole. */
@@ -31,13 +34,14 @@ const sseHeaders = [
   'no',
 ];
 
-export class Responder implements Quiet {
+export class Responder implements Quiet, Waiting {
   tick = 0;
   before: Linked | undefined;
   after: Linked | undefined;
   readonly #res: ServerResponse;
   readonly #options: ResponderOptions;
   #isStream = false;
+  #text = '';
   #over = false;
 
   constructor(res: ServerResponse, options: ResponderOptions) {
@@ -94,11 +98,17 @@ export class Responder implements Quiet {
     this.#res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(bytes)]);
     if (bytes <= joinBytesMax) {
       // As text, head and body leave in one write; Latin-1 keeps every byte.
-      this.#res.end(Buffer.concat(parts, bytes).toString('latin1'), 'latin1');
+      this.#text = Buffer.concat(parts, bytes).toString('latin1');
+      if (this.#options.silence.isEmpty) this.flush();
+      else this.#options.turn.add(this);
       return;
     }
     for (const part of parts) this.#res.write(part);
     this.#res.end();
+  }
+
+  flush(): void {
+    this.#res.end(this.#text, 'latin1');
   }
 
   #open(): void {
@@ -128,5 +138,5 @@ export class Responder implements Quiet {
   }
 }
 
-/** Up to here one copy is cheaper than several writes. */
-const joinBytesMax = 16_384;
+/** Up to so many bytes of a body, one copy is cheaper than several writes. */
+export const joinBytesMax = 16_384;

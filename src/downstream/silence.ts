@@ -21,6 +21,11 @@ export class Silence {
     this.#stepMs = Math.max(5, silenceMs / steps);
   }
 
+  /** Whether nobody is watched. */
+  get isEmpty(): boolean {
+    return this.#quiet.size === 0;
+  }
+
   watch(quiet: Quiet): void {
     quiet.tick = this.#tick;
     this.#quiet.add(quiet);

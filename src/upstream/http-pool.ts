@@ -1,5 +1,7 @@
 /** The connections to one upstream over HTTP. */
+import { TurnEnd } from '../protocol/turn.ts';
 import {
+  type ConnectionEnds,
   type ConnectionTarget,
   HttpConnection,
   type WireReader,
@@ -24,7 +26,8 @@ const idleMarginMs = 1_000;
 const readBytes = 65_536;
 
 /** As many connections as there are requests at once: their number is the caller's to bound. */
-export class HttpPool {
+export class HttpPool implements ConnectionEnds {
+  readonly turn = new TurnEnd(setImmediate);
   readonly #target: ConnectionTarget;
   readonly #now: () => number;
   readonly #kind: 'plain' | 'tls';
@@ -43,7 +46,7 @@ export class HttpPool {
   /** Sends a request on an idle connection, or a new one, and returns the connection that carries it. */
   send(request: WireRequest, reader: WireReader): HttpConnection {
     const connection = this.#take() ?? this.#open();
-    connection.carry(request, reader);
+    connection.carry(request, reader, this.#all.size - this.#idle.length === 1);
     return connection;
   }
 

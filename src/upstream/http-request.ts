@@ -129,9 +129,9 @@ export class HttpRequest implements WireReader, Flow {
     }
   }
 
-  lost(error: Error): void {
+  lost(error: Error, isUnwritten: boolean): void {
     try {
-      if (!this.#aborted) this.#lose(error);
+      if (!this.#aborted) this.#lose(error, isUnwritten);
     } catch (bug) {
       this.#report(bug);
     }
@@ -165,23 +165,20 @@ export class HttpRequest implements WireReader, Flow {
     this.send();
   }
 
-  #lose(error: Error): void {
-    if (!this.#isSent) {
-      this.#receiver.fail(unsentError(error));
-      return;
-    }
+  #lose(error: Error, isUnwritten: boolean): void {
     if (this.#body !== undefined) {
       this.#body.fail(lostError('inside', true, error));
       return;
     }
-    const isUnsent = this.#next === undefined && 'syscall' in error && error.syscall === 'write';
-    if (isUnsent && this.#resends < resendsMax) {
+    const isRefused =
+      isUnwritten || (this.#next === undefined && 'syscall' in error && error.syscall === 'write');
+    if (isRefused && this.#resends < resendsMax) {
       this.#resends += 1;
       // In the next turn, when it is known which other connections died with this one.
       setImmediate(() => this.send());
       return;
     }
-    this.#receiver.fail(lostError('before', !isUnsent, error));
+    this.#receiver.fail(this.#isSent ? lostError('before', !isRefused, error) : unsentError(error));
   }
 
   /** What a receiver throws ends its own request, and no other that the connection's events may be about. */

@@ -1,6 +1,7 @@
 /** One connection to an HTTP/1.1 server, which carries one request at a time. */
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { HttpFault, type ResponseHead } from './http1-head.ts';
 import { ResponseReader, type ResponseSink } from './http1-reader.ts';
 
@@ -22,8 +23,8 @@ export interface WireReader {
   head(head: ResponseHead): void;
   data(chunk: Buffer): void;
   end(): void;
-  /** An HttpFault where what came is no HTTP, else what happened to the connection. */
-  lost(error: Error): void;
+  /** An HttpFault where what came is no HTTP, else what happened to the connection; `isUnwritten` where it had been open and nothing was written. */
+  lost(error: Error, isUnwritten: boolean): void;
 }
 
 export interface ConnectionTarget {
@@ -35,7 +36,10 @@ export interface ConnectionTarget {
   session: Buffer | undefined;
 }
 
+/** Who owns a connection. */
 export interface ConnectionEnds {
+  /** Where requests wait for others of the same turn. */
+  readonly turn: TurnEnd;
   /** It may carry another request. */
   idle(connection: HttpConnection, keptMs: number | undefined): void;
   gone(connection: HttpConnection): void;
@@ -46,7 +50,7 @@ const joinBytesMax = 16_384;
 /** How long a silent connection is left before the kernel asks whether the other side is still there. */
 const aliveMs = 60_000;
 
-export class HttpConnection implements ResponseSink {
+export class HttpConnection implements ResponseSink, Waiting {
   readonly #ends: ConnectionEnds;
   readonly #socket: Socket;
   readonly #response = new ResponseReader(this);
@@ -89,12 +93,22 @@ export class HttpConnection implements ResponseSink {
     return !this.#socket.destroyed;
   }
 
-  /** Sends a request, once connected; only where the connection is new or idle. */
-  carry(request: WireRequest, reader: WireReader): void {
+  /** Sends a request, once connected, at once or with others at the end of the turn; only where the connection is new or idle. */
+  carry(request: WireRequest, reader: WireReader, isAlone: boolean): void {
     this.#reader = reader;
     this.#isPaused = false;
-    if (this.#isOpen) this.#write(request);
-    else this.#waiting = request;
+    this.#waiting = request;
+    if (!this.#isOpen) return;
+    if (isAlone) this.flush();
+    else this.#ends.turn.add(this);
+  }
+
+  /** Writes the request that waits, unless the connection has died meanwhile. */
+  flush(): void {
+    if (this.#socket.destroyed) return;
+    const request = this.#waiting;
+    this.#waiting = undefined;
+    if (request !== undefined && this.#reader !== undefined) this.#write(request);
   }
 
   /** Lets nothing more come, where the request is still this reader's. */
@@ -117,6 +131,7 @@ export class HttpConnection implements ResponseSink {
   abandon(reader: WireReader): void {
     if (reader !== this.#reader) return;
     this.#reader = undefined;
+    this.#waiting = undefined;
     this.destroy();
   }
 
@@ -172,9 +187,7 @@ export class HttpConnection implements ResponseSink {
   #opened(): void {
     clearTimeout(this.#timer);
     this.#isOpen = true;
-    const request = this.#waiting;
-    this.#waiting = undefined;
-    if (request !== undefined && this.#reader !== undefined) this.#write(request);
+    this.flush();
   }
 
   #write({ method, path, headers, body, silenceMs }: WireRequest): void {
@@ -240,10 +253,11 @@ export class HttpConnection implements ResponseSink {
   #fail(error: Error): void {
     this.#hush();
     const reader = this.#reader;
+    const isUnwritten = this.#isOpen && this.#waiting !== undefined;
     this.#reader = undefined;
     this.#waiting = undefined;
     this.#socket.destroy();
-    reader?.lost(error);
+    reader?.lost(error, isUnwritten);
   }
 
   #hush(): void {

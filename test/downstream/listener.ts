@@ -15,6 +15,7 @@ import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import { type Call, okOutcome, type Reply } from '../../src/protocol/call.ts';
 import { idOf } from '../../src/protocol/message.ts';
+import { TurnEnd } from '../../src/protocol/turn.ts';
 
 export interface Listener {
   readonly url: string;
@@ -63,6 +64,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     scan,
     silenceMs,
     silence: new Silence(silenceMs),
+    turn: new TurnEnd(setImmediate),
     bufferBytesMax: options.bufferBytesMax ?? 1024 * 1024,
   };
   const seal = createSeal(Buffer.alloc(32), 'session', randomBytes);

@@ -6,7 +6,7 @@ import { HeaderSet } from '../../src/upstream/http-headers.ts';
 import { HttpPool } from '../../src/upstream/http-pool.ts';
 import { HttpRequest } from '../../src/upstream/http-request.ts';
 import { type Head, nobody } from '../../src/upstream/http-response.ts';
-import type { WireReader } from '../../src/upstream/http1-connection.ts';
+import type { HttpConnection, WireReader } from '../../src/upstream/http1-connection.ts';
 import {
   answering,
   ask,
@@ -205,7 +205,7 @@ describe('a connection that ends', () => {
           reader.sending();
           setImmediate(() => {
             connection.abandon(failing);
-            reader.lost(Object.assign(new Error('write EPIPE'), { syscall: 'write' }));
+            reader.lost(Object.assign(new Error('write EPIPE'), { syscall: 'write' }), false);
           });
         },
         head: () => expect.fail('abandoned before any answer'),
@@ -243,6 +243,35 @@ describe('a connection that ends', () => {
 
   test('before the request could be written whole lets it be sent again', async () => {
     expect(await sentThrough(1)).toEqual({ outcome: 200, attempts: 2 });
+  });
+
+  test('before anything of the request was written lets it be sent again', async () => {
+    const { url } = await serve(ok);
+    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => performance.now() });
+    const lines = new HeaderSet(url.host, [], false).with([]);
+    const posted = {
+      method: 'POST',
+      path: '/mcp',
+      headers: lines,
+      body: Buffer.from('{"id":6}'),
+      silenceMs: 0,
+    } as const;
+    const sendTo = (then: (connection: HttpConnection) => void) =>
+      new Promise<{ isUnwritten?: boolean; status?: number }>((resolve) => {
+        const reader: WireReader = {
+          sending: () => undefined,
+          head: ({ status }) => resolve({ status }),
+          data: () => undefined,
+          end: () => undefined,
+          lost: (_error, isUnwritten) => resolve({ isUnwritten }),
+        };
+        then(pool.send(posted, reader));
+      });
+    await Promise.all([sendTo(() => undefined), sendTo(() => undefined)]);
+    await sleep(20);
+    const outcomes = [sendTo(() => undefined), sendTo((connection) => connection.destroy())];
+    expect(await Promise.all(outcomes)).toEqual([{ status: 200 }, { isUnwritten: true }]);
+    pool.destroy();
   });
 
   test('again and again before it could be written says that nothing was sent', async () => {
