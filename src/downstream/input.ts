@@ -1,6 +1,6 @@
 /** Asks a legacy client what the middle wants to know, in the words of its revision. */
 import { own, RpcError } from '../protocol/errors.ts';
-import { elicitationFor, samplingAnswer, samplingFor } from '../protocol/input.ts';
+import { elicitationFor, samplingFor } from '../protocol/input.ts';
 import type { ClientAnswer, LiveSession } from './live-session.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -84,10 +84,7 @@ export async function askAll(requests: Json, asker: Asker): Promise<Json> {
     const answer = await askOne(request, asker);
     if (answer.kind === 'error')
       throw new RpcError(own.notAsked, `The client refused ${String(request['method'])}: ${answer.message}`);
-    answers[key] =
-      request['method'] === 'sampling/createMessage'
-        ? samplingAnswer(asker.version, answer.result)
-        : answer.result;
+    answers[key] = answer.result;
   }
   return answers;
 }

@@ -6,8 +6,10 @@ import type { ScanOptions } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
 import { withAnswers } from './augment.ts';
+import { Consents } from './consents.ts';
 import { type Asker, askAll } from './input.ts';
 import { projected, readReply } from './projection.ts';
+import { RoundsProgress } from './rounds-progress.ts';
 
 export interface RoundsContext {
   readonly handler: Handler;
@@ -65,16 +67,28 @@ const toolFailure = (id: Buffer, error: RpcError): Buffer =>
   );
 
 /** What the client answers; undefined where the server only wants to be asked again, which it is not at once. */
-async function answersTo(requests: Json, round: number, asker: Asker): Promise<Json | undefined> {
-  if (Object.keys(requests).length > 0) return askAll(requests, asker);
+async function answersTo(
+  requests: Json,
+  round: number,
+  consents: Consents,
+  asker: Asker,
+): Promise<Json | undefined> {
+  const given = consents.givenTo(requests);
+  if (given === undefined) {
+    const answers = await askAll(requests, asker);
+    consents.note(requests, answers);
+    return answers;
+  }
   await pause(pauseMs * (round + 1));
-  return undefined;
+  return Object.keys(requests).length === 0 ? undefined : given;
 }
 
 async function rounds(first: RequestMessage, context: RoundsContext): Promise<Finished> {
   let request = first;
+  const consents = new Consents();
+  const progress = new RoundsProgress(context.notify);
   for (let round = 0; round < roundsMax; round++) {
-    const call = new Call(request, context.caller, undefined, context.notify, context.version);
+    const call = new Call(request, context.caller, undefined, progress.round(), context.version);
     // Later rounds begin when the client has answered.
     if (round === 0) call.arrivedMs = context.arrivedMs;
     context.began(call);
@@ -92,7 +106,7 @@ async function rounds(first: RequestMessage, context: RoundsContext): Promise<Fi
           `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${context.version} does not have`,
         );
       case 'asks': {
-        const answers = await answersTo(answered.requests, round, context.asker(call)).catch(
+        const answers = await answersTo(answered.requests, round, consents, context.asker(call)).catch(
           (error: unknown) => {
             reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
             throw error;

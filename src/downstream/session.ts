@@ -47,14 +47,25 @@ const idBytesMax = 1024;
 const openedMax = 20_000;
 const endedMax = 100_000;
 
-/** Capabilities that the middle knows; their own details are not carried, and tasks of 2025-11-25 are not part of it. */
-function known(capabilities: Json): Json {
+/** Those of these members that stand in a capability. */
+const declared = (capability: Json, keys: readonly string[]): Json =>
+  Object.fromEntries(keys.filter((key) => capability[key] !== undefined).map((key) => [key, {}]));
+
+/** Without a mode that one knows, forms are meant. */
+function elicitationOf(version: string, elicitation: Json): Json {
+  const modes = version < '2025-11-25' ? {} : declared(elicitation, ['form', 'url']);
+  return Object.keys(modes).length === 0 ? { form: {} } : modes;
+}
+
+/** Capabilities that the middle and this revision know; their own details are not carried, and tasks of 2025-11-25 are not part of it. */
+function known(version: string, capabilities: Json): Json {
   const { roots, sampling, elicitation, extensions } = capabilities;
   const kept: Record<string, unknown> = {};
   if (roots !== undefined) kept['roots'] = {};
-  if (sampling !== undefined) kept['sampling'] = sampling;
-  if (isRecord(elicitation))
-    kept['elicitation'] = Object.keys(elicitation).length === 0 ? { form: {} } : elicitation;
+  if (isRecord(sampling))
+    kept['sampling'] = version < '2025-11-25' ? {} : declared(sampling, ['context', 'tools']);
+  if (isRecord(elicitation) && version >= '2025-06-18')
+    kept['elicitation'] = elicitationOf(version, elicitation);
   if (isRecord(extensions)) {
     const { 'io.modelcontextprotocol/tasks': _, ...others } = extensions;
     kept['extensions'] = others;
@@ -97,7 +108,7 @@ export class Sessions {
     const { seal, now, random } = this.#options;
     const facts: SessionFacts = {
       version,
-      capabilities: known(capabilities),
+      capabilities: known(version, capabilities),
       clientInfo,
       caller,
       expires: now() + lifetimeMs,

@@ -51,5 +51,12 @@ export function samplingFor(version: string, params: Json): Json {
   };
 }
 
-/** What a client of this revision answered to a sampling, as 2026-07-28 has it. */
-export const samplingAnswer = (_version: string, result: unknown): unknown => result;
+/** What was answered to a sampling, for a server of this revision: one block of content before 2025-11-25. Throws an RpcError where there are several that are not all text. */
+export function samplingResultFor(version: string, result: Json): Json {
+  const blocks = result['content'];
+  if (version >= '2025-11-25' || !Array.isArray(blocks)) return result;
+  if (blocks.length === 1) return { ...result, content: blocks[0] };
+  if (!blocks.every((block) => isRecord(block) && block['type'] === 'text'))
+    throw new RpcError(own.notAsked, 'The answer has several blocks of content, and this server takes one');
+  return { ...result, content: { type: 'text', text: blocks.map(({ text }) => text).join('\n') } };
+}

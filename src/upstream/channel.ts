@@ -33,6 +33,8 @@ export interface Exchange {
 /** What a channel tells of messages that belong to no request, and of its end. */
 export interface ChannelEvents {
   message(message: Buffer): void;
+  /** A response came for nothing that is open: the server is done with what was cancelled. */
+  stray?(id: number): void;
   /** The channel is gone (child exited, …) and every open exchange has failed; never called after `close`. */
   closed(cause: Error): void;
 }

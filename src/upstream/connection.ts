@@ -8,7 +8,7 @@ import { onOneLine } from '../protocol/splice.ts';
 import { AskExchange, type Asked } from './ask-exchange.ts';
 import { askedReply, type StateOptions, stateEdit } from './asked-state.ts';
 import type { CallerRoots } from './caller-roots.ts';
-import { type Channel, ChannelError } from './channel.ts';
+import type { Channel } from './channel.ts';
 import type { Dialect } from './dialect.ts';
 import { CallExchange, type Waiter } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
@@ -18,7 +18,7 @@ import { noTarget, type Target } from './outgoing.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
 import { SessionLevel } from './session-level.ts';
-import { SessionLost } from './session-lost.ts';
+import { isSessionLost, SessionLost } from './session-lost.ts';
 import { RequestIds } from './slots.ts';
 import type { TaskIds } from './task-ids.ts';
 import type { TaskNotice } from './task-notice.ts';
@@ -97,6 +97,7 @@ export class Connection {
     this.#questions = new Questions({
       parks: options.parks,
       calls: this.#calls,
+      version: () => this.#dialect.version,
       roots: options.roots,
       callerRoots: options.callerRoots,
       rootsChanged: () => this.notify('notifications/roots/list_changed'),
@@ -124,7 +125,7 @@ export class Connection {
               headers: () => this.#ownHeaders(''),
             })
           : undefined,
-      isSessionLost: (error) => this.#isSessionLost(error),
+      isSessionLost: (error) => this.#dialect.era === 'legacy' && isSessionLost(error, channel),
       over: (id, failure) => {
         this.#calls.delete(id);
         this.#ids.release(id);
@@ -228,6 +229,9 @@ export class Connection {
     });
   }
 
+  /** The server answered something that nobody waits for any more. */
+  readonly stray = (id: number): void => this.#calls.answered(id);
+
   /** Ends the channel and all that hangs on it. */
   close(): Promise<void> {
     this.#calls.close();
@@ -325,14 +329,6 @@ export class Connection {
     });
   }
 
-  /** 404 to a session id (2025-11-25, "Session Management"); some servers say 400 and name the session. */
-  #isSessionLost(error: Error): boolean {
-    if (this.#dialect.era !== 'legacy' || !this.channel.hasSession?.()) return false;
-    if (!(error instanceof ChannelError) || error.http === undefined) return false;
-    const { status, body } = error.http;
-    return status === 404 || (status === 400 && /session/i.test(body.toString('utf8')));
-  }
-
   #listenStream(filter: Readonly<Record<string, unknown>>): WatchStream {
     return (handlers) => {
       const id = this.#takeId();
@@ -353,7 +349,7 @@ export class Connection {
       this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
       return () => {
         if (!this.#watches.delete(id)) return;
-        this.#cancel(id);
+        this.#takeBack(id);
         this.#ids.release(id);
       };
     };
@@ -390,10 +386,14 @@ export class Connection {
   }
 
   #cancel(id: number): void {
+    if (this.#takeBack(id)) this.#calls.cancelled(id);
+  }
+
+  /** Whether the server had to be told. */
+  #takeBack(id: number): boolean {
     this.channel.cancel(id);
     const body = this.#dialect.cancel(id, this.channel.transport);
-    if (body === undefined) return;
-    void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
-    this.#calls.cancelled(id);
+    if (body !== undefined) void this.channel.post(body, this.#ownHeaders('notifications/cancelled'));
+    return body !== undefined;
   }
 }

@@ -196,8 +196,10 @@ export class HttpSseChannel implements Channel {
         return;
       case 'response': {
         const exchange = this.#take(routed.id);
-        if (exchange === undefined) this.#ignore('a response to nothing that was asked');
-        else exchange.reply(message, undefined, routed.scanned);
+        if (exchange === undefined) {
+          this.#ignore('a response to nothing that was asked');
+          if (routed.id !== undefined) events.stray?.(routed.id);
+        } else exchange.reply(message, undefined, routed.scanned);
         return;
       }
       default:

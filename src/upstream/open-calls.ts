@@ -43,6 +43,12 @@ export class OpenCalls {
     this.#cancelled.set(id, timer);
   }
 
+  /** The server answered one that was cancelled, so that nothing more can come of it. */
+  answered(id: number): void {
+    clearTimeout(this.#cancelled.get(id));
+    this.#cancelled.delete(id);
+  }
+
   /** The one that is unanswered; undefined where there is none, or more than one. */
   only(): CallExchange | undefined {
     if (this.#calls.size !== 1 || this.#cancelled.size > 0) return undefined;

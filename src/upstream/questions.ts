@@ -1,7 +1,8 @@
 /** What a legacy server asks in the middle of a call: put to the caller as `input_required`, answered when the retry comes. */
 import type { UpstreamMessage } from '../protocol/answer.ts';
 import type { Call, Reply } from '../protocol/call.ts';
-import { code, own } from '../protocol/errors.ts';
+import { asRpcError, code, own } from '../protocol/errors.ts';
+import { samplingResultFor } from '../protocol/input.ts';
 import { jsonOf } from '../protocol/json.ts';
 import { paramOf } from '../protocol/message.ts';
 import type { CallerRoots } from './caller-roots.ts';
@@ -30,6 +31,8 @@ type Parked = { expire(): void } & (
 export interface QuestionsOptions {
   readonly parks: Parks<Parked>;
   readonly calls: OpenCalls;
+  /** The revision of the server. */
+  version(): string;
   /** `file:` URIs that shared servers are told as roots. */
   readonly roots: readonly string[];
   /** Where all calls are of one caller: its roots. */
@@ -142,7 +145,7 @@ export class Questions {
   }
 
   #answered(question: Question, answer: Json, exchange: CallExchange): void {
-    this.#result(question.id, answer);
+    this.#say(question, answer);
     const queue = this.#queues.get(exchange) ?? [];
     if (question.method === 'roots/list') {
       this.#options.callerRoots?.answered(answer);
@@ -156,6 +159,20 @@ export class Questions {
     }
     const next = this.#queues.get(exchange)?.shift();
     if (next !== undefined) this.#put(next, exchange);
+  }
+
+  /** In the words of the server's revision. */
+  #say(question: Question, answer: Json): void {
+    if (question.method !== 'sampling/createMessage') {
+      this.#result(question.id, answer);
+      return;
+    }
+    try {
+      this.#result(question.id, samplingResultFor(this.#options.version(), answer));
+    } catch (error) {
+      const { code: errorCode, message } = asRpcError(error);
+      this.#error(question, errorCode, message);
+    }
   }
 
   #paramsOf(message: Asking): Json {

@@ -143,8 +143,10 @@ export class StdioChannel implements Channel {
         return;
       case 'response': {
         const exchange = this.#take(routed.id);
-        if (exchange === undefined) onNoise('stray', line);
-        else exchange.reply(line, undefined, routed.scanned);
+        if (exchange === undefined) {
+          onNoise('stray', line);
+          if (routed.id !== undefined) events.stray?.(routed.id);
+        } else exchange.reply(line, undefined, routed.scanned);
         return;
       }
       default:

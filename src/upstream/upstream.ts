@@ -205,6 +205,7 @@ export class Upstream {
     if (this.#isStopped()) return;
     const events: ChannelEvents = {
       message: (bytes) => connection.receive(bytes, undefined),
+      stray: (id) => connection.stray(id),
       closed: (cause) => this.#lost(connection, cause),
     };
     const channel = await this.#open(events);

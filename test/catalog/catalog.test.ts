@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { type Answer, call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
 import {
@@ -591,7 +591,7 @@ test('a list that changes while it is fetched is fetched once more for who asks 
   listening.close();
 });
 
-describeUpstreams('a changed list', ({ start }) => {
+describeEras('a changed list', ({ start }) => {
   test('is told to who listens, and fetched again', async () => {
     const upstream = await start();
     const gateway = await gatewayOf({ up: upstream.server });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { call, callTool, openCall, resultOf } from '../support/modern-client.ts';
@@ -9,7 +9,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 const uris = (result: Readonly<Record<string, unknown>>, list: string, key: string): unknown[] =>
   (result[list] as Record<string, unknown>[]).map((item) => item[key]);
 
-describeUpstreams('URIs that two servers have', ({ start }) => {
+describeEras('URIs that two servers have', ({ start }) => {
   let first: Upstream;
   let second: Upstream;
   let gateway: Gateway;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { call, callTool, requestText, resultOf, textOf } from '../support/modern-client.ts';
 import type { Upstream } from '../support/upstream.ts';
 
-describeUpstreams('calls', ({ era, transport, start }) => {
+describeEras('calls', ({ era, transport, start }) => {
   let upstream: Upstream;
   let gateway: Gateway;
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { type LegacySession, openSession } from '../support/legacy-session.ts';
 import {
@@ -131,7 +131,7 @@ const clients: Readonly<Record<string, (url: string) => Client | Promise<Client>
   'a client of 2025-06-18': legacyClient,
 };
 
-describeUpstreams('every pair', ({ transport, era, start }) => {
+describeEras('every pair', ({ transport, era, start }) => {
   let upstream: Upstream;
   beforeAll(async () => {
     upstream = await start();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { call, resultOf } from '../support/modern-client.ts';
@@ -11,7 +11,7 @@ const trace = {
   baggage: 'user=a%20b,session=7',
 };
 
-describeUpstreams('a trace', ({ start }) => {
+describeEras('a trace', ({ start }) => {
   let upstream: Upstream;
   let gateway: Gateway;
   const arrived = (method: string): unknown => {
@@ -41,7 +41,7 @@ describeUpstreams('a trace', ({ start }) => {
   });
 });
 
-describeUpstreams('a cursor', ({ start }) => {
+describeEras('a cursor', ({ start }) => {
   test('goes on where it was after the gateway has started again', async () => {
     const upstream = await start();
     const config = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { describeUpstreams } from '../support/eras.ts';
+import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { call, openCall, requestText, resultOf } from '../support/modern-client.ts';
@@ -8,7 +8,7 @@ import type { Upstream } from '../support/upstream.ts';
 
 const reserved = 'io.modelcontextprotocol/';
 
-describeUpstreams('what nobody knows', ({ era, transport, start }) => {
+describeEras('what nobody knows', ({ era, transport, start }) => {
   let upstream: Upstream;
   let gateway: Gateway;
   const received = async (method: string) =>

@@ -18,7 +18,7 @@ const kinds: readonly (readonly [Era, Transport])[] = [
 ];
 
 /** Describes `name` once for each kind of upstream, or for those of one era where `only` names it. */
-export function describeUpstreams(name: string, define: (kind: UpstreamKind) => void, only?: Era): void {
+export function describeEras(name: string, define: (kind: UpstreamKind) => void, only?: Era): void {
   for (const [era, transport] of kinds) {
     if (only !== undefined && era !== only) continue;
     describe(`${name}, from a ${era} upstream over ${transport}`, () => {

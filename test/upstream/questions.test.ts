@@ -156,6 +156,22 @@ describe('a question on a channel that several callers share', () => {
     expect(at.posted.filter(({ method }) => method === 'notifications/cancelled')).toEqual([]);
   });
 
+  test('can be put again once the server has answered a call that was cancelled', async () => {
+    const at = connect();
+    const gone = callTool(at, 'gone');
+    at.elicits('q1');
+    await settle();
+    gone.refuse();
+    await vi.advanceTimersByTimeAsync(10_000);
+    const next = callTool(at, 'next');
+    at.elicits('q2');
+    expect(at.answerTo('q2')).toMatchObject({ error: { code: -32601 } });
+    at.connection.stray(at.sent[0]?.id ?? 0);
+    at.elicits('q3');
+    await settle();
+    expect(isAsked(next)).toBe(true);
+  });
+
   test('of a call whose caller gave up is answered as that caller would, and the call is cancelled if it goes on', async () => {
     const at = connect();
     const gone = callTool(at, 'gone');

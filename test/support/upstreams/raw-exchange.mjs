@@ -31,6 +31,10 @@ export function createExchange(state, { message, raw, controller, write, send })
       const question = randomUUID();
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
+        controller.signal.addEventListener('abort', () => {
+          clearTimeout(timer);
+          resolve(undefined);
+        });
         state.asked.set(question, (response) => {
           clearTimeout(timer);
           resolve(response);

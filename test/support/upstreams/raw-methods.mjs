@@ -90,7 +90,11 @@ const methods = {
     ...shared,
     initialize,
     ping: () => ({}),
-    'logging/setLevel': () => ({}),
+    'logging/setLevel': (state, { params }) => {
+      state.level = params.level;
+      return {};
+    },
+    'tasks/result': (state, { params }) => state.tasks.get(params.taskId),
     'resources/subscribe': () => ({}),
     'resources/unsubscribe': () => ({}),
   },

@@ -17,6 +17,10 @@ export function createServerState(options) {
     /** Questions put to the client: id to the function that takes its response. */
     asked: new Map(),
     sessions: new Set(),
+    /** What a legacy client set for its session; one for all here. */
+    level: undefined,
+    /** Results of tasks by their ids. */
+    tasks: new Map(),
     /** Lists what the tool `announce` has added. */
     added: [],
     record(entry) {

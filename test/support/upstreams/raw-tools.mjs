@@ -1,6 +1,8 @@
 /** The tools of the hand-written upstream. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { interview } from './raw-interview.mjs';
 import { memberText } from './raw-json.mjs';
+import { job, listed, log, media, outputSchemas, shaped } from './raw-shapes.mjs';
 import { refusal, resultOf } from './raw-state.mjs';
 
 const askTimeoutMs = 10_000;
@@ -16,7 +18,11 @@ const schemas = {
   soft: { text: string },
   big: { bytes: integer, chunked: { type: 'boolean' }, dieAfterBytes: integer },
   ask: { kind: string, text: string },
-  announce: { what: string, uri: string, add: string },
+  interview: { kinds: string, rounds: integer, text: string },
+  announce: { what: string, uri: string, add: string, times: integer },
+  log: { levels: string },
+  shaped: {},
+  media: {},
   seen: {},
   forget: {},
   header: { region: { ...string, 'x-mcp-header': 'Region' } },
@@ -30,19 +36,38 @@ const texts = {
   soft: 'Answers a result that is an error',
   big: 'Answers `bytes` bytes of text; dies in the middle where told to',
   ask: 'Asks the client (sampling, elicitation or roots) and answers what came back',
+  interview:
+    'Asks the client `kinds` (sampling, elicitation, url, roots), in rounds, and answers what came back',
   announce: 'Tells listeners that a list or a resource changed; `add` is the name of a tool to add first',
+  log: 'Writes a log line of each of `levels` that is wanted',
+  shaped: 'Answers structured content',
+  media: 'Answers a link and a sound',
   seen: 'Answers what was received so far',
   forget: 'Forgets all sessions after this answer',
   header: 'Mirrors `region` in Mcp-Param-Region',
+  listed: 'Answers structured content that is no object',
+  job: 'Runs as a task of 2025-11-25 only',
 };
+
+const described = ([name, properties]) => ({
+  name,
+  description: texts[name],
+  inputSchema: { type: 'object', properties },
+  ...(outputSchemas[name] === undefined ? {} : { outputSchema: outputSchemas[name] }),
+});
+
+/** What one era, or one revision, has. */
+function particularOf({ options }) {
+  if (options.era === 'modern') return [described(['listed', {}])];
+  return options.version < '2025-11-25'
+    ? []
+    : [{ ...described(['job', {}]), execution: { taskSupport: 'required' } }];
+}
 
 /** The tools as listed; those that were announced as added stand last. */
 export const toolsOf = (state) => [
-  ...Object.entries(schemas).map(([name, properties]) => ({
-    name,
-    description: texts[name],
-    inputSchema: { type: 'object', properties },
-  })),
+  ...Object.entries(schemas).map(described),
+  ...particularOf(state),
   ...state.added.map((name) => ({ name, description: 'Added later', inputSchema: { type: 'object' } })),
 ];
 
@@ -116,15 +141,18 @@ const announcements = {
   resources: ['resourcesListChanged', 'notifications/resources/list_changed'],
 };
 
-function announce(state, exchange, { what = 'tools', uri, add }) {
+const isWatched = (filter, uri) =>
+  filter.resourceSubscriptions?.some((watched) => uri === watched || uri.startsWith(`${watched}/`));
+
+function announce(state, exchange, { what = 'tools', uri, add, times = 1 }) {
   if (add !== undefined) state.added.push(add);
   const [field, method] = announcements[what] ?? [undefined, 'notifications/resources/updated'];
   const params = uri === undefined ? {} : { uri };
-  for (const { filter, notify } of state.subscriptions.values()) {
-    const isWanted = field === undefined ? filter.resourceSubscriptions?.includes(uri) : filter[field];
-    if (isWanted) notify(method, params);
+  for (let time = 0; time < times; time++) {
+    for (const { filter, notify } of state.subscriptions.values())
+      if (field === undefined ? isWatched(filter, uri) : filter[field]) notify(method, params);
+    for (const send of state.channels) send({ jsonrpc: '2.0', method, params });
   }
-  for (const send of state.channels) send({ jsonrpc: '2.0', method, params });
   answerText(state, exchange, 'Announced');
 }
 
@@ -140,7 +168,13 @@ const tools = {
   soft: (state, exchange, { text = 'It went wrong' }) => answerText(state, exchange, text, { isError: true }),
   big,
   ask,
+  interview,
   announce,
+  log,
+  shaped,
+  listed,
+  media,
+  job,
   seen: (state, exchange) => answerText(state, exchange, JSON.stringify(state.seen)),
   forget: (state, exchange) => {
     answerText(state, exchange, 'Forgot');

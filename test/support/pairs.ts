@@ -1,0 +1,56 @@
+/** Runs one suite of tests for every pair: each kind of client in front of each kind of upstream. */
+import { afterAll, beforeAll, describe } from 'vitest';
+import { describeEras, type UpstreamKind } from './eras.ts';
+import { type ClientKind, clientKinds, type PairClient, type PairGateway } from './pair-clients.ts';
+import type { Upstream } from './upstream.ts';
+
+export interface Pair {
+  readonly kind: ClientKind;
+  readonly upstream: UpstreamKind;
+  /** Known once the tests run. */
+  readonly client: PairClient;
+  readonly gateway: PairGateway;
+  readonly server: Upstream;
+}
+
+/** Describes `name` once for each pair; the server of the config is called `up`, and `configOf` may say more. */
+export function describePairs(
+  name: string,
+  define: (pair: Pair) => void,
+  configOf: (server: Upstream['server']) => object = (up) => ({ servers: { up } }),
+): void {
+  describeEras(name, (upstream) => {
+    let server: Upstream | undefined;
+    beforeAll(async () => {
+      server = await upstream.start();
+    });
+    for (const kind of clientKinds) {
+      describe(`to ${kind.name}`, () => {
+        let gateway: PairGateway | undefined;
+        let client: PairClient | undefined;
+        const started = <T>(value: T | undefined): T => {
+          if (value === undefined) throw new Error('nothing is started before the tests run');
+          return value;
+        };
+        beforeAll(async () => {
+          gateway = await kind.start(configOf(started(server).server));
+          client = await gateway.connect();
+        });
+        afterAll(async () => gateway?.stop());
+        define({
+          kind,
+          upstream,
+          get client() {
+            return started(client);
+          },
+          get gateway() {
+            return started(gateway);
+          },
+          get server() {
+            return started(server);
+          },
+        });
+      });
+    }
+  });
+}
