@@ -39,8 +39,8 @@ describe('mcpyard check', () => {
     const { code, stdout, stderr } = await runIn(folder, 'check');
     expect(stdout.trimEnd().split('\n')).toEqual([
       `${folder.file}: ok, 2 servers`,
-      'ok   one: up, modern 2026-07-28, stdio, 12 tools, 1 prompt, 2 resources',
-      'ok   two: up, legacy 2025-11-25, stdio, 12 tools, 1 prompt, 2 resources',
+      'ok   one: up, modern 2026-07-28, stdio, 17 tools, 1 prompt, 2 resources',
+      'ok   two: up, legacy 2025-11-25, stdio, 17 tools, 1 prompt, 2 resources',
       expect.stringMatching(/^off {2}off: disabled, .*enabled: false/),
     ]);
     expect(stderr).toBe('');
@@ -81,7 +81,7 @@ describe('mcpyard check', () => {
       ok: false,
       file: folder.file,
       servers: [
-        { name: 'one', state: 'up', era: 'modern', version: '2026-07-28', tools: 12 },
+        { name: 'one', state: 'up', era: 'modern', version: '2026-07-28', tools: 17 },
         { name: 'far', state: 'disabled', error: expect.stringContaining('COMMANDS_TEST_UNSET') },
       ],
     });
@@ -115,10 +115,10 @@ describe('mcpyard tools and call', () => {
     const folder = folderWith(oneServer, { lists: { pageSize: 5 } });
     const plain = await runIn(folder, 'tools');
     expect(plain).toMatchObject({ code: 0, stderr: '' });
-    expect(plain.stdout.trimEnd().split('\n')).toHaveLength(12);
+    expect(plain.stdout.trimEnd().split('\n')).toHaveLength(17);
     expect(plain.stdout).toMatch(/^one__echo {2}Answers the arguments as they were written$/m);
     const { tools } = JSON.parse((await runIn(folder, 'tools', '--json')).stdout) as { tools: object[] };
-    expect(tools).toHaveLength(12);
+    expect(tools).toHaveLength(17);
     expect(tools[0]).toMatchObject({ name: 'one__echo', inputSchema: { type: 'object' } });
   });
 

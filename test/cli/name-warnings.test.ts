@@ -50,11 +50,11 @@ test('mcpyard check warns of names, in words and in JSON, and exits 0 all the sa
     });
     const plain = await run(['check'], { cwd: folder.folder });
     expect(plain.code).toBe(0);
-    expect(plain.stderr).toMatch(/^warning: 12 tools with characters .*: one\.echo, /);
+    expect(plain.stderr).toMatch(/^warning: 17 tools with characters .*: one\.echo, /);
     const json = await run(['check', '--json'], { cwd: folder.folder });
     expect(JSON.parse(json.stdout)).toMatchObject({
       ok: true,
-      warnings: [expect.stringMatching(/^12 tools with characters/)],
+      warnings: [expect.stringMatching(/^17 tools with characters/)],
     });
   } finally {
     folder.remove();

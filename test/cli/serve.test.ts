@@ -95,10 +95,10 @@ describe('mcpyard serve', () => {
       ),
     ]);
     expect(said.filter((line) => line.startsWith('one: '))).toEqual([
-      'one: up (modern 2026-07-28, stdio), 12 tools',
+      'one: up (modern 2026-07-28, stdio), 17 tools',
     ]);
     expect(said.filter((line) => line.startsWith('two: '))).toEqual([
-      'two: up (legacy 2025-11-25, stdio), 12 tools',
+      'two: up (legacy 2025-11-25, stdio), 17 tools',
     ]);
   });
 

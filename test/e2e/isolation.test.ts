@@ -196,7 +196,9 @@ test('an isolated server counts as one in metrics, health and readiness, however
   await pidOf(gateway, 'ann');
   const bob = Number(await pidOf(gateway, 'bob'));
   expect(await figures()).toEqual([2, 1]);
-  expect(gateway.app.health()).toMatchObject([{ name: 'up', state: 'up', instances: 2, tools: expect.any(Number) }]);
+  expect(gateway.app.health()).toMatchObject([
+    { name: 'up', state: 'up', instances: 2, tools: expect.any(Number) },
+  ]);
   process.kill(bob, 'SIGKILL');
   await expect.poll(() => gateway.lines.some(({ msg }) => String(msg).startsWith('up: down'))).toBe(true);
   expect((await figures())[1]).toBe(1);
