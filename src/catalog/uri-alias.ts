@@ -18,20 +18,24 @@ const alias = /^([a-z0-9][\w-]*)\+/i;
 /** Clients may fetch these themselves. */
 const isFetched = (name: string): boolean => /^https?$/i.test(name);
 
+/** What a URI may have there at all. */
+const legalAuthority = /^(?:[\w.~!$&'()*+,;=:@[\]-]|%[0-9a-f]{2})*$/i;
+
+/** Whether it is encoded in an alias. */
+const isOdd = (authority: string): boolean =>
+  legalAuthority.test(authority) && !plainAuthority.test(authority);
+
 function encoded(authority: string): string | undefined {
   if (plainAuthority.test(authority.replace(expression, ''))) return authority;
-  if (expression.test(authority)) return undefined;
-  try {
-    return encodeURIComponent(authority);
-  } catch {
-    return undefined;
-  }
+  return isOdd(authority) ? encodeURIComponent(authority) : undefined;
 }
 
+/** What was not encoded for the alias is a value that a client has filled in to a template, and stays as it is. */
 function decoded(authority: string): string | undefined {
   if (!authority.includes('%')) return authority;
   try {
-    return decodeURIComponent(authority);
+    const own = decodeURIComponent(authority);
+    return isOdd(own) ? own : authority;
   } catch {
     return undefined;
   }

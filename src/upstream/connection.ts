@@ -325,7 +325,7 @@ export class Connection {
       this.#asks++;
       const exchange = new AskExchange(id, this.#context, settled(resolve), settled(reject));
       const body = this.#dialect.own(id, method, params);
-      this.channel.send({ id, method, body, headers: this.#ownHeaders(method) }, exchange);
+      this.channel.send({ id, method, body, headers: this.#ownHeaders(method, params['taskId']) }, exchange);
     });
   }
 
@@ -365,8 +365,8 @@ export class Connection {
       }) ?? (() => undefined);
   }
 
-  #ownHeaders(method: string): readonly string[] {
-    return this.#dialect.headers(method, noTarget);
+  #ownHeaders(method: string, name?: unknown): readonly string[] {
+    return this.#dialect.headers(method, typeof name === 'string' ? { ...noTarget, name } : noTarget);
   }
 
   #takeId(): number {

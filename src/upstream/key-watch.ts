@@ -12,7 +12,7 @@ export interface KeyWatchOptions {
   /** A stream of changes was opened or has ended. */
   listening(delta: 1 | -1): void;
   /** The stream was open before, so changes may have been missed. */
-  missed(keys: readonly string[]): void;
+  missed(keys: readonly string[], connection: Connection): void;
 }
 
 const keysMax = 1_000;
@@ -119,7 +119,7 @@ export class KeyWatch {
     const keys = [...this.#counts.keys()];
     if (this.#connection === undefined || keys.length === 0) return;
     await this.#begin(connection, keys);
-    this.#options.missed(keys);
+    this.#options.missed(keys, connection);
   }
 
   disconnected(): void {
@@ -164,7 +164,7 @@ export class KeyWatch {
           open: () => {
             clearTimeout(timer);
             before?.();
-            if (again) missed(keys);
+            if (again) missed(keys, connection);
             again = true;
             resolve();
           },

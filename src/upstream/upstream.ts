@@ -12,7 +12,8 @@ import { Connection, type Profile } from './connection.ts';
 import { connectionEvents } from './connection-events.ts';
 import { type Identity, modernDialect } from './dialect.ts';
 import { askedPatienceMs, reasonOf, startFailure } from './failure.ts';
-import { KeyWatch } from './key-watch.ts';
+import type { KeyWatch } from './key-watch.ts';
+import { keyWatches } from './key-watches.ts';
 import { declaresChanges, watchLists } from './list-watch.ts';
 import {
   afterRefusal,
@@ -91,22 +92,17 @@ export class Upstream {
     [this.#transport] = options.transports;
     this.#options = options;
     this.#restarts = new Restarts(options.restart, options.random);
-    const watch = {
+    const watched = keyWatches({
       upstream: options.name,
       timeoutMs: options.startTimeoutMs,
       random: options.random,
       now: options.now,
-      listening: (delta: 1 | -1) => options.events.listening(this, delta),
-    };
-    this.resources = new KeyWatch({
-      ...watch,
-      kind: 'resources',
-      missed: (uris) => {
-        for (const uri of uris) options.events.resourceUpdated(this, uri);
-      },
+      listening: (delta) => options.events.listening(this, delta),
+      updated: (uri) => options.events.resourceUpdated(this, uri),
+      taskChanged: (notice) => options.events.taskChanged(this, notice),
     });
-    // Whoever follows a task can ask for it; only its caller may.
-    this.tasks = new KeyWatch({ ...watch, kind: 'tasks', missed: () => undefined });
+    this.resources = watched.resources;
+    this.tasks = watched.tasks;
   }
 
   get state(): UpstreamState {

@@ -22,12 +22,31 @@ describe('the alias of a URI', () => {
     expect(openAlias(alias)).toEqual({ upstream: 'l2', uri });
   });
 
-  test.each(['http://a/b', 'https://a/b', 'HTTPS://a', '/path', 'nothing', '', '://x', 'x://[{host}]/a'])(
-    'does not exist of %s',
-    (uri) => {
-      expect(aliasOf({ upstream: 'l2', uri })).toBeUndefined();
+  test.each([
+    ['raw://l2+a%20b/item', 'raw://a%20b/item'],
+    ['raw://l2+a%2Fb%3A8/item', 'raw://a%2Fb%3A8/item'],
+    ['raw://l2+caf%C3%A9/item', 'raw://caf%C3%A9/item'],
+    ['raw://l2+50%25/item', 'raw://50%25/item'],
+  ])(
+    'of a template with a value filled in, %s, keeps the value as the client has encoded it',
+    (alias, uri) => {
+      expect(openAlias(alias)).toEqual({ upstream: 'l2', uri });
     },
   );
+
+  test.each([
+    'http://a/b',
+    'https://a/b',
+    'HTTPS://a',
+    '/path',
+    'nothing',
+    '',
+    '://x',
+    'x://[{host}]/a',
+    'x://a b/c',
+  ])('does not exist of %s', (uri) => {
+    expect(aliasOf({ upstream: 'l2', uri })).toBeUndefined();
+  });
 
   test.each([
     'ui://widget/page.html',

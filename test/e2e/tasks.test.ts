@@ -5,7 +5,7 @@ import { hashOfKey } from '../../src/config/key-hash.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { type CallOptions, call, callTool, openCall, resultOf } from '../support/modern-client.ts';
-import { modernScript, type Scripted, startScript, tool } from '../support/scripted.ts';
+import { type Asked, modernScript, type Scripted, startScript, tool } from '../support/scripted.ts';
 import { endChild, startListening } from '../support/upstream.ts';
 
 const fixture = fileURLToPath(new URL('../conformance/tasks-upstream.mjs', import.meta.url));
@@ -284,6 +284,49 @@ describe('what an upstream says of a task', () => {
       'tools/call': `{"resultType":"complete","content":[],"taskId":"vendor"}`,
     });
     expect(resultOf(await callTool(gateway.url, 'up__run'))['taskId']).toBe('vendor');
+    await gateway.stop();
+  });
+
+  test('and was missed while a listen to it was broken is asked for, and told when it is open again', async () => {
+    const listens: Asked[] = [];
+    const acknowledge = (asked: Asked): void => {
+      if (asked.params['notifications'] === undefined) return;
+      const params = { notifications: asked.params['notifications'], _meta: { [subscriptionKey]: asked.id } };
+      const told = { jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged', params };
+      asked.response.writeHead(200, { 'content-type': 'text/event-stream' });
+      asked.response.write(`data: ${JSON.stringify(told)}\n\n`);
+      listens.push(asked);
+    };
+    const server = await startScript(
+      modernScript(
+        {
+          'tools/list': () => ({ tools: [tool('run')] }),
+          'tools/call': (asked) => asked.send(`{"jsonrpc":"2.0","id":$id,"result":${created}}`),
+          'tasks/get': (asked) =>
+            asked.send(
+              `{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete",${state},"result":${exact}}}`,
+            ),
+          'subscriptions/listen': acknowledge,
+        },
+        { tools: {}, extensions: { [extension]: {} } },
+      ),
+    );
+    scripted.push(server);
+    const gateway = await startGateway({ servers: { up: server.server } });
+    const taskId = idOf(resultOf(await callTool(gateway.url, 'up__run', {}, withTasks)));
+    const filter = { notifications: { taskIds: [taskId] } };
+    const stream = await openCall(gateway.url, 'subscriptions/listen', filter, withTasks);
+    expect((await stream.next()).params?.['notifications']).toEqual({ taskIds: [taskId] });
+    listens[0]?.response.destroy();
+    const { method, params } = await stream.next();
+    expect([method, params?.['taskId'], params?.['status']]).toEqual([
+      'notifications/tasks',
+      taskId,
+      'completed',
+    ]);
+    const asked = server.seen.find((one) => one.method === 'tasks/get');
+    expect(asked?.headers['mcp-name']).toBe(`=?base64?${Buffer.from(ownId).toString('base64')}?=`);
+    stream.close();
     await gateway.stop();
   });
 });
