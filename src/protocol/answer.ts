@@ -54,14 +54,21 @@ export interface UpstreamError {
   readonly data: unknown;
 }
 
-/** A message of an upstream, told apart; `bytes` is the whole of it. */
+/** A message of an upstream, told apart; `bytes` is the whole of it. One that `isOdd` is clear, and yet not what strict clients read. */
 export type UpstreamMessage =
-  | { readonly kind: 'result'; readonly bytes: Buffer; readonly id: Member; readonly result: Member }
+  | {
+      readonly kind: 'result';
+      readonly bytes: Buffer;
+      readonly id: Member;
+      readonly result: Member;
+      readonly isOdd: boolean;
+    }
   | {
       readonly kind: 'error';
       readonly bytes: Buffer;
       readonly id: Member | undefined;
       readonly error: UpstreamError;
+      readonly isOdd: boolean;
     }
   | { readonly kind: 'request'; readonly bytes: Buffer; readonly id: Member; readonly method: string }
   | {
@@ -93,12 +100,14 @@ function judge(bytes: Buffer, members: Members): UpstreamMessage {
   const error = find(members, 'error');
   if (isObject(bytes, error)) {
     const read = readError(bytes, error);
-    return read === undefined
-      ? noise('an error without an integer code')
-      : { kind: 'error', bytes, id, error: read };
+    if (read === undefined) return noise('an error without an integer code');
+    const isOdd = result !== undefined || textOf(bytes, find(error.members, 'message')) === undefined;
+    return { kind: 'error', bytes, id, error: read, isOdd };
   }
-  if (isObject(bytes, result))
-    return id === undefined ? noise('a result without an id') : { kind: 'result', bytes, id, result };
+  if (isObject(bytes, result)) {
+    if (id === undefined) return noise('a result without an id');
+    return { kind: 'result', bytes, id, result, isOdd: error !== undefined };
+  }
   return noise('neither a result nor an error');
 }
 

@@ -81,13 +81,20 @@ function translatedError(error: UpstreamError, upstream: string): RpcError | und
   return undefined;
 }
 
+/** Another envelope around the result: strict clients drop a message that has an `error` of null, too. */
+const envelopeEdits = (bytes: Buffer, result: Member, callerId: Buffer): Edit[] => [
+  { start: 0, end: result.start, bytes: Buffer.from(`{"jsonrpc":"2.0","id":${callerId},"result":`) },
+  { start: result.end, end: bytes.length, bytes: Buffer.from('}') },
+];
+
 /** The reply in bytes, with the rest of them passed as they came; `more` is a change of the result. Throws an RpcError where this is no answer. */
 export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: Edit): Reply {
   switch (message.kind) {
     case 'result': {
       if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
       const edits = resultEdits(message.bytes, message.result, context.method);
-      edits.push({ start: message.id.start, end: message.id.end, bytes: context.callerId });
+      if (message.isOdd) edits.push(...envelopeEdits(message.bytes, message.result, context.callerId));
+      else edits.push({ start: message.id.start, end: message.id.end, bytes: context.callerId });
       if (more !== undefined) edits.push(more);
       return {
         parts: cut(message.bytes, edits),
@@ -112,7 +119,7 @@ function errorReply(message: UpstreamMessage & { kind: 'error' }, context: Reply
   const translated = translatedError(message.error, context.upstream);
   if (translated !== undefined)
     return { parts: [errorMessage(context.callerId, translated)], outcome, status: translated.status };
-  if (message.id === undefined || numericId(message.bytes, message.id) !== context.id) {
+  if (message.isOdd || message.id === undefined || numericId(message.bytes, message.id) !== context.id) {
     const { error } = message;
     const said = new RpcError(error.code, error.message, { data: error.data });
     return { parts: [errorMessage(context.callerId, said)], outcome, status: 200 };

@@ -30,6 +30,11 @@ describe('a result', () => {
       '{"jsonrpc":"2.0","id":"abc","result":{"resultType":"complete","content":[]}}',
     ],
     [
+      'beside an error of null loses that',
+      '{"error":null,"jsonrpc":"2.0","id":1000000001,"result":{"content":[],"n":1.0}}',
+      '{"jsonrpc":"2.0","id":"abc","result":{"resultType":"complete","content":[],"n":1.0}}',
+    ],
+    [
       'whose id comes last',
       '{"result":{"content":[]},"jsonrpc":"2.0","id":1000000001}',
       '{"result":{"resultType":"complete","content":[]},"jsonrpc":"2.0","id":"abc"}',
@@ -171,6 +176,18 @@ describe('an error', () => {
       expect(error.data.code).toBe(code);
     },
   );
+
+  test.each([
+    ['beside a result of null', '"result":null,"error":{"code":-5,"message":"no","data":[1]}', [1]],
+    ['without a message', '"error":{"code":-5,"data":[1]}', [1]],
+  ])('%s is put so that strict clients read it', (_, members, data) => {
+    const answer = JSON.parse(textOf(reply(`{"jsonrpc":"2.0","id":1000000001,${members}}`))) as {
+      error: { message: unknown };
+    };
+    expect(Object.keys(answer)).toEqual(['jsonrpc', 'id', 'error']);
+    expect(answer).toMatchObject({ id: 'abc', error: { code: -5, data } });
+    expect(answer.error.message).toBeTypeOf('string');
+  });
 
   test.each(['null', '5', '"1000000002"'])('without the id of the request (%s) still answers it', (id) => {
     const answer = reply(`{"id":${id},"error":{"code":-32000,"message":"no","data":1}}`);
