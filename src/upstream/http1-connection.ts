@@ -61,6 +61,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   #isOpen = false;
   #isPaused = false;
   #isKept = false;
+  #isLong = false;
   #keptMs: number | undefined;
   /** What came while its reader wanted nothing. */
   #unread: Buffer | undefined;
@@ -141,7 +142,9 @@ export class HttpConnection implements ResponseSink, Waiting {
   }
 
   head(head: ResponseHead): void {
-    this.#isKept = head.isKept && head.framing.kind !== 'close';
+    // A long request that was refused may not have been read, and what is left of it would come before the next.
+    const isRead = !this.#isLong || head.status < 300;
+    this.#isKept = head.isKept && head.framing.kind !== 'close' && isRead;
     this.#keptMs = head.keptMs;
     this.#reader?.head(head);
   }
@@ -198,6 +201,7 @@ export class HttpConnection implements ResponseSink, Waiting {
         () => this.destroy(new Error(`nothing came for ${silenceMs} ms`)),
         silenceMs,
       );
+    this.#isLong = body !== null && body.length > joinBytesMax;
     const line = `${method} ${path} HTTP/1.1\r\n${headers}`;
     if (body === null) this.#socket.write(`${line}\r\n`, 'latin1');
     else if (body.length <= joinBytesMax)

@@ -280,6 +280,21 @@ describe('a connection that ends', () => {
     expect(attempts).toBe(3);
   });
 
+  test('is not used again after a long request was refused, which may not have been read', async () => {
+    const server = await serveRaw((socket, text) => {
+      const isLong = text.length > 100_000;
+      const body = isLong ? '{}' : resultOf(2);
+      socket.write(
+        `HTTP/1.1 ${isLong ? '413 Too Large' : '200 OK'}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+    });
+    const { channel } = open(server.url);
+    const params = { pad: 'x'.repeat(200_000) };
+    expect((await ask(channel, { id: 1, params })).error).toMatchObject({ http: { status: 413 } });
+    expect((await ask(channel, { id: 2 })).reply).toBe(resultOf(2));
+    expect(server.connections).toBe(2);
+  });
+
   test('while it was idle makes no call fail that comes in the same turn', async () => {
     const server = await serveRaw((socket, text) => {
       if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
