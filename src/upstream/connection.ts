@@ -18,7 +18,7 @@ import { noTarget, type Target } from './outgoing.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
 import { SessionLevel } from './session-level.ts';
-import { isSessionLost, SessionLost } from './session-lost.ts';
+import { isSessionLost, lostAgain, SessionLost } from './session-lost.ts';
 import { RequestIds } from './slots.ts';
 import type { TaskIds } from './task-ids.ts';
 import type { TaskNotice } from './task-notice.ts';
@@ -181,7 +181,7 @@ export class Connection {
     } catch (error) {
       if (!(error instanceof SessionLost) || method === 'initialize') throw error;
       await this.#options.events.recover();
-      return this.#askOnce(method, params, timeoutMs);
+      return this.#askOnce(method, params, timeoutMs).catch(lostAgain(this.#options.upstream));
     }
   }
 
@@ -248,7 +248,7 @@ export class Connection {
     return this.#sendOnce(call, target).catch(async (error: unknown) => {
       if (!(error instanceof SessionLost)) throw error;
       await this.#options.events.recover();
-      return this.#sendOnce(call, target);
+      return this.#sendOnce(call, target).catch(lostAgain(this.#options.upstream));
     });
   }
 

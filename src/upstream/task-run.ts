@@ -4,6 +4,7 @@ import { own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import { scanInbound } from '../protocol/message.ts';
 import { splice } from '../protocol/splice.ts';
+import { lostAgain } from './session-lost.ts';
 
 export interface TaskPort {
   readonly upstream: string;
@@ -54,6 +55,7 @@ export async function runAsTask(call: Call, body: (id: number) => Buffer, port: 
     return await port.exchange('tasks/result', (id) => port.own(id, 'tasks/result', { taskId }));
   } catch (error) {
     if (call.signal.cause !== undefined) port.cancelTask(taskId);
-    throw error;
+    // The task was started: the whole call sent again would run it twice.
+    return lostAgain(port.upstream)(error);
   }
 }
