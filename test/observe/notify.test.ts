@@ -103,17 +103,19 @@ describe('a notifier', () => {
       WATCHDOG_PID: String(process.pid),
     });
     reloading();
+    await expect.poll(() => told().length).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 250));
     expect(told()).toEqual([expect.stringMatching(/^RELOADING=1 MONOTONIC_USEC=\d+ WATCHDOG=1$/)]);
+    const readyMs = performance.now();
     ready();
-    await new Promise((resolve) => setTimeout(resolve, 650));
+    await expect.poll(() => told().length).toBeGreaterThanOrEqual(5);
     await close();
+    const sinceMs = performance.now() - readyMs;
     const fed = told().slice(1);
     expect(fed[0]).toBe('READY=1 WATCHDOG=1');
     expect(new Set(fed.slice(1))).toEqual(new Set(['WATCHDOG=1']));
-    // Due after 100, 200, … 600 ms; a slow machine may miss some.
-    expect(fed.length).toBeGreaterThanOrEqual(4);
-    expect(fed.length).toBeLessThanOrEqual(8);
+    // Due after 100, 200, … ms; a slow machine may miss some.
+    expect(fed.length).toBeLessThanOrEqual(sinceMs / 100 + 2);
     await new Promise((resolve) => setTimeout(resolve, 250));
     expect(told().slice(1)).toEqual(fed);
   });
@@ -174,7 +176,7 @@ describe('a notifier', () => {
     const waitedMs = performance.now() - from;
     expect(told()).toEqual(['READY=1', 'STOPPING=1']);
     expect(waitedMs).toBeGreaterThan(900);
-    expect(waitedMs).toBeLessThan(2_000);
+    expect(waitedMs).toBeLessThan(4_500);
     expect(warnings).toEqual([]);
   });
 });

@@ -187,7 +187,7 @@ describe.concurrent('writing to a child', () => {
     expect(result.child.write(request('echo', params))).toBe(true);
     expect(result.child.write(request('echo', params))).toBe(true);
     expect(result.child.write(request('echo', params))).toBe(false);
-    await expect.poll(() => result.stdout.split('\n').length - 1, { timeout: 5000 }).toBe(2);
+    await expect.poll(() => result.stdout.split('\n').length - 1).toBe(2);
     expect(result.child.write(request('echo', { last: true }))).toBe(true);
     await result.said('"last":true');
   });
@@ -207,7 +207,7 @@ describe.concurrent('writing to a child', () => {
     const { child, said, exit } = run([script('speaker.mjs')]);
     child.write(request('closeInput'));
     await said('{}');
-    await expect.poll(() => child.write(Buffer.alloc(100_000, ' ')), { timeout: 3000 }).toBe(false);
+    await expect.poll(() => child.write(Buffer.alloc(100_000, ' '))).toBe(false);
     expect(await exit).toMatchObject({
       code: null,
       signal: null,
@@ -290,7 +290,7 @@ describe.concurrent('the end of a child', () => {
     expect(await result.exit).toEqual({ code: 0, signal: null });
     const pids = Object.values(JSON.parse(result.stdout) as Record<string, number>);
     expect(pids).toHaveLength(2);
-    await expect.poll(() => Promise.all(pids.map(lives)), { timeout: 5000 }).toEqual([false, false]);
+    await expect.poll(() => Promise.all(pids.map(lives))).toEqual([false, false]);
   });
 
   test('waits a moment for what its own children still have to say', async () => {

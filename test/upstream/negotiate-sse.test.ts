@@ -91,11 +91,11 @@ describe('transport: auto', () => {
     await settled();
     // From now on its POSTs meet a 404, as after a restart that kept the stream alive.
     const live = upstream.live;
-    const answer = await live?.connection.ask('tools/call', { name: 'forget', arguments: {} }, 2_000);
+    const answer = await live?.connection.ask('tools/call', { name: 'forget', arguments: {} }, 10_000);
     expect(answer?.kind).toBe('result');
-    await expect(live?.connection.ask('ping', {}, 2_000)).rejects.toThrow('404');
+    await expect(live?.connection.ask('ping', {}, 10_000)).rejects.toThrow('404');
     await expect.poll(() => told.some((one) => one.startsWith('lost'))).toBe(true);
-    await expect.poll(() => told.filter((one) => one === 'up').length, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => told.filter((one) => one === 'up').length).toBe(2);
     expect(upstream.transport).toBe('sse');
     expect(methodsOf(server).filter((one) => one === 'refused POST')).toHaveLength(4);
   });
@@ -123,7 +123,7 @@ describe('transport: sse', () => {
     const { connection } = await settled();
     expect(upstream.pushes('tools')).toBe(true);
     for (const args of [{ what: 'tools' }, { what: 'resource', uri: 'raw://raw/one' }])
-      await connection.ask('tools/call', { name: 'announce', arguments: args }, 2_000);
+      await connection.ask('tools/call', { name: 'announce', arguments: args }, 10_000);
     expect(told).toContain('changed tools');
     expect(told).toContain('updated raw://raw/one');
   });

@@ -276,7 +276,7 @@ describe('over stdio', () => {
       if (readFileSync(starts, 'utf8').length === 1) process.exit(1);
       on['server/discover'] = ({ reply }) => reply(discovered);`);
     const { upstream } = openOne({ ...server, startTimeout: '2s' });
-    await expect.poll(() => upstream.live?.profile.dialect.era, { timeout: 8_000 }).toBe('modern');
+    await expect.poll(() => upstream.live?.profile.dialect.era).toBe('modern');
   });
 
   test('a child that says nothing to the probe hears initialize after a while', async () => {

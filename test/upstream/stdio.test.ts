@@ -354,7 +354,7 @@ describe('closing', () => {
 
   test('ends what a launcher has started', async () => {
     const { channel, dropped } = open([script('launcher.mjs'), 'stay', 'group', 'detached', 'unmarked']);
-    await expect.poll(() => dropped.length, { timeout: 5000 }).toBe(1);
+    await expect.poll(() => dropped.length).toBe(1);
     const pids = Object.values(
       JSON.parse(dropped[0]?.slice('noise: '.length) ?? '') as Record<string, number>,
     );

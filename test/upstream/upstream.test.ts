@@ -230,7 +230,7 @@ describe('changes are pushed', () => {
     await expect.poll(() => upstream.pushes('tools')).toBe(true);
     streams[0]?.();
     await expect.poll(() => upstream.pushes('tools')).toBe(false);
-    await expect.poll(() => upstream.pushes('tools'), { timeout: 3_000 }).toBe(true);
+    await expect.poll(() => upstream.pushes('tools')).toBe(true);
     expect(told.filter((line) => line.startsWith('changed'))).toEqual(['changed tools templates']);
   });
 
