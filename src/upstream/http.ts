@@ -123,7 +123,7 @@ export class HttpChannel implements Channel {
       queueMicrotask(() => exchange.fail(refusal));
       return;
     }
-    const headers = this.#headersOf(outgoing);
+    const headers = this.#headersOf(this.#posted, outgoing.headers, method !== 'initialize');
     if (headers instanceof ChannelError) {
       queueMicrotask(() => exchange.fail(headers));
       return;
@@ -142,8 +142,12 @@ export class HttpChannel implements Channel {
       this.#options.log.warn({ upstream: this.#options.name, postsMax }, 'Dropped a message: too many wait');
       return Promise.resolve();
     }
+    const all = this.#headersOf(this.#posted, headers);
+    if (all instanceof ChannelError) {
+      this.#options.log.debug({ upstream: this.#options.name, err: all }, 'The message was dropped');
+      return Promise.resolve();
+    }
     this.#posts += 1;
-    const all = this.#posted.with(headers) + this.#sessionLine();
     return new Promise((resolve) => {
       const answer = new DroppedAnswer(this.#context, 'message', () => {
         this.#posts -= 1;
@@ -165,13 +169,13 @@ export class HttpChannel implements Channel {
    * Returns what closes it again, after which nothing more is delivered.
    */
   openStream(headers: readonly string[], reader: StreamReader): () => void {
-    const refusal = this.#refusal('streams', this.#streams.size, streamsMax);
-    if (refusal !== undefined) {
-      queueMicrotask(() => reader.closed(refusal));
+    const own = ['accept', 'text/event-stream', ...noEncoding, ...headers];
+    const all =
+      this.#refusal('streams', this.#streams.size, streamsMax) ?? this.#headersOf(this.#configured, own);
+    if (typeof all !== 'string') {
+      queueMicrotask(() => reader.closed(all));
       return () => undefined;
     }
-    const own = ['accept', 'text/event-stream', ...noEncoding, ...headers];
-    const all = this.#configured.with(own) + this.#sessionLine();
     const stream: ListenEvents = new ListenEvents(this.#context, reader, () => this.#streams.delete(stream));
     const request = this.#request('GET', { headers: all, body: null, silenceMs: 0 }, stream);
     this.#streams.set(stream, request);
@@ -221,10 +225,10 @@ export class HttpChannel implements Channel {
   }
 
   /** Those of a request, or why it can have none. */
-  #headersOf({ method, headers }: Outgoing): string | ChannelError {
+  #headersOf(set: HeaderSet, own: readonly string[], hasSession = true): string | ChannelError {
     try {
-      const lines = this.#posted.with(headers);
-      return method === 'initialize' ? lines : lines + this.#sessionLine();
+      const lines = set.with(own);
+      return hasSession ? lines + this.#sessionLine() : lines;
     } catch (cause) {
       if (!(cause instanceof HeaderFault)) throw cause;
       const message = `no HTTP request can be made of this: ${cause.message}`;

@@ -16,10 +16,18 @@ export interface ResumeOptions {
 const triesMax = 5;
 const retryDefaultMs = 500;
 const retryMaxMs = 30_000;
+/** No server is asked to go on behind a longer id. */
+const idLengthMax = 4096;
+
+/** An id as the bytes of a header, which are those of UTF-8 (WHATWG HTML, "Server-sent events"). */
+const headerOfId = (id: string): string => Buffer.from(id).toString('latin1');
 
 /** Whether a broken stream can be taken up again. */
 export const canResume = (error: Error, channel: Channel): error is StreamLost =>
-  error instanceof StreamLost && error.lastEventId !== undefined && channel.openStream !== undefined;
+  error instanceof StreamLost &&
+  error.lastEventId !== undefined &&
+  error.lastEventId.length <= idLengthMax &&
+  channel.openStream !== undefined;
 
 /** Opens the stream again, as often as it breaks, until the call is answered; the returned function ends it. */
 export function resumeStream(exchange: Exchange, lost: StreamLost, options: ResumeOptions): () => void {
@@ -44,7 +52,11 @@ export function resumeStream(exchange: Exchange, lost: StreamLost, options: Resu
       retryMs = cause.retryMs ?? retryMs;
     }
     tries++;
-    if (tries > triesMax || (cause !== undefined && !(cause instanceof StreamLost)))
+    if (
+      tries > triesMax ||
+      lastEventId.length > idLengthMax ||
+      (cause !== undefined && !(cause instanceof StreamLost))
+    )
       exchange.fail(new ChannelError('lost', lost.message, { sent: true, cause: lost }));
     else wait();
   };
@@ -52,7 +64,7 @@ export function resumeStream(exchange: Exchange, lost: StreamLost, options: Resu
     timer = setTimeout(open, Math.min(retryMs ?? retryDefaultMs, retryMaxMs));
   };
   const open = (): void => {
-    close = channel.openStream?.([...options.headers(), 'last-event-id', lastEventId], {
+    close = channel.openStream?.([...options.headers(), 'last-event-id', headerOfId(lastEventId)], {
       open: () => undefined,
       message: take,
       closed: again,

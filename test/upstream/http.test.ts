@@ -541,6 +541,22 @@ describe('a post', () => {
     expect(told[0]).toMatchObject({ level: 'debug', facts: { upstream: 'up' } });
   });
 
+  test('that no header can name is dropped, as often as that comes, and keeps no other from its way', async () => {
+    const seen: string[] = [];
+    const { url } = await serve((request, response) => {
+      void bodyOf(request).then((text) => {
+        seen.push(text);
+        response.writeHead(202).end();
+      });
+    });
+    const { channel, told } = open(url);
+    for (let count = 0; count < 300; count += 1)
+      await channel.post(Buffer.from('{"bad":1}'), ['mcp-method', 'vendor/\u65e5']);
+    await channel.post(Buffer.from('{"good":1}'), []);
+    expect(seen).toEqual(['{"good":1}']);
+    expect(told.filter(({ level }) => level !== 'debug')).toEqual([]);
+  });
+
   test('is dropped with a warning when too many are on their way', async () => {
     const { url } = await serve(() => undefined);
     const { channel, told } = open(url);

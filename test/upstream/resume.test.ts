@@ -25,7 +25,7 @@ const json = (res: ServerResponse, body: object): void => {
 };
 
 /** A server of 2025-11-25 that closes the stream of each call in the middle, as often as `breaks` says. */
-async function start(breaks: number): Promise<Fake> {
+async function start(breaks: number, firstId = 'e0'): Promise<Fake> {
   const fake: Fake = { url: '', gets: [], calls: 0 };
   let left = breaks;
   let callId = 0;
@@ -84,7 +84,7 @@ async function start(breaks: number): Promise<Fake> {
         fake.calls++;
         callId = id;
         res.writeHead(200, { 'content-type': 'text/event-stream' });
-        event(res, 'e0', undefined);
+        event(res, firstId, undefined);
         res.end();
       } else res.writeHead(400).end();
     });
@@ -109,6 +109,23 @@ describe('a call whose stream breaks at a server of 2025-11-25', () => {
     gateway = await startGateway({ servers: { f: { url: fake.url } } });
     expect(textOf(await callTool(gateway.url, 'f__slow'))).toBe('resumed');
     expect(fake).toMatchObject({ calls: 1, gets: ['e0', 'e1', 'e2'] });
+  });
+
+  test('goes on from an id that is not ASCII, whose bytes are sent as they came', async () => {
+    const fake = await start(0, 'é日本');
+    gateway = await startGateway({ servers: { f: { url: fake.url } } });
+    expect(textOf(await callTool(gateway.url, 'f__slow'))).toBe('resumed');
+    expect(fake.gets.map((id) => Buffer.from(id ?? '', 'latin1').toString())).toEqual(['é日本']);
+  });
+
+  test.each([
+    ['that no header can carry', 'a\u0001b'],
+    ['that is very long', 'x'.repeat(5000)],
+  ])('is told as lost after an id %s', async (_, id) => {
+    const fake = await start(0, id);
+    gateway = await startGateway({ servers: { f: { url: fake.url } } });
+    expect((await callTool(gateway.url, 'f__slow')).response?.error).toMatchObject({ code: 5021 });
+    expect(fake.gets).toEqual([]);
   });
 
   test('is told as lost where the stream breaks for ever', async () => {
