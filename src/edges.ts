@@ -6,6 +6,7 @@ import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import type { Edges } from './downstream/edge.ts';
 import { LegacyEdge } from './downstream/legacy.ts';
+import { ProjectedPages } from './downstream/projection.ts';
 import { Sessions } from './downstream/session.ts';
 import type { MessagesContext } from './downstream/session-messages.ts';
 import { Silence } from './downstream/silence.ts';
@@ -55,6 +56,7 @@ const messages = (
   metrics,
   log,
   scan: { strict: true, depthMax: limits.nestingMax },
+  pages: new ProjectedPages(),
   replica,
   random: () => randomText(12),
   nowMs,

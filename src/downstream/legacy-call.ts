@@ -8,7 +8,7 @@ import { idOf, type RequestMessage } from '../protocol/message.ts';
 import { withAnswers } from './augment.ts';
 import { Consents } from './consents.ts';
 import { type Asker, askAll } from './input.ts';
-import { projected, readReply } from './projection.ts';
+import { type ProjectedPages, projected, projectedList, readReply } from './projection.ts';
 import { RoundsProgress } from './rounds-progress.ts';
 
 export interface RoundsContext {
@@ -18,6 +18,7 @@ export interface RoundsContext {
   /** When the request was there, in milliseconds of the gateway's clock. */
   readonly arrivedMs: number | undefined;
   readonly scan: ScanOptions;
+  readonly pages: ProjectedPages;
   limitHit(limit: Limit): void;
   /** Puts a notification on the stream of the call. */
   notify(message: Buffer): void;
@@ -94,6 +95,8 @@ async function rounds(first: RequestMessage, context: RoundsContext): Promise<Fi
     context.began(call);
     const reply = await context.handler(call);
     if (reply.rest !== undefined) return { kind: 'reply', reply: { ...reply, rest: reply.rest } };
+    if (reply.page !== undefined && reply.parts.includes(reply.page))
+      return { kind: 'message', message: projectedList(reply.parts, reply.page, context.version, context) };
     const answered = readReply(reply.parts, context.scan);
     switch (answered.kind) {
       case 'error':

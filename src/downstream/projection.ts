@@ -107,3 +107,49 @@ export function projected(
   }
   return stripped(bytes, result, scan);
 }
+
+/** The items of lists as older revisions define them, made once for each page that the middle keeps. */
+export class ProjectedPages {
+  readonly #made = new WeakMap<Buffer, Map<string, Buffer>>();
+
+  /** `page` is `"key":[…]`, and so is what comes back. */
+  of(page: Buffer, version: string): Buffer {
+    let versions = this.#made.get(page);
+    if (versions === undefined) {
+      versions = new Map();
+      this.#made.set(page, versions);
+    }
+    let made = versions.get(version);
+    if (made === undefined) {
+      const list = listFor(version, JSON.parse(`{${page.toString('utf8')}}`) as Json);
+      made = Buffer.from(JSON.stringify(list).slice(1, -1));
+      versions.set(version, made);
+    }
+    return made;
+  }
+}
+
+const emptyList = ':[]';
+
+/** The whole message with a page of a list for a client of this revision. */
+export function projectedList(
+  parts: readonly Buffer[],
+  page: Buffer,
+  version: string,
+  { pages, scan }: { readonly pages: ProjectedPages; readonly scan: ScanOptions },
+): Buffer {
+  const key = page.subarray(0, page.indexOf(0x3a));
+  const rest = parts.map((part) => (part === page ? Buffer.concat([key, Buffer.from(emptyList)]) : part));
+  const answered = readReply(rest, scan);
+  if (answered.kind !== 'complete') throw new Error('a list that the gateway made is no complete result');
+  const { bytes, result } = answered;
+  const text = JSON.stringify(listFor(version, parsed(bytes, result) as Json));
+  // The items come first of what is left.
+  const after = text.slice(1 + key.length + emptyList.length);
+  return Buffer.concat([
+    bytes.subarray(0, result.start + 1),
+    pages.of(page, version),
+    Buffer.from(after),
+    bytes.subarray(result.end),
+  ]);
+}

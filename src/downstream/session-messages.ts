@@ -13,6 +13,7 @@ import { clientRoots } from './client-roots.ts';
 import type { Asker } from './input.ts';
 import { runLegacyCall } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
+import type { ProjectedPages } from './projection.ts';
 import type { Session } from './session.ts';
 import { subscribe } from './subscription.ts';
 
@@ -24,6 +25,7 @@ export interface MessagesContext {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly scan: ScanOptions;
+  readonly pages: ProjectedPages;
   /** Part of the ids of streams and questions, so that any replica knows whose they are. */
   readonly replica: string;
   random(): string;
@@ -229,6 +231,7 @@ function answerCall(
     arrivedMs: speaker.arrivedMs,
     limitHit: (limit) => metrics.limitHit(limit),
     scan,
+    pages: context.pages,
     notify: (message) => answering.notify(message),
     fault: (error) =>
       log.error({ err: error, method: request.method }, 'a call failed by a fault of the gateway'),

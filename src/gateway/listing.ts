@@ -79,9 +79,11 @@ export async function listReply(call: Call, kind: ListKind, options: ListingOpti
       ...(listing.gaps.size === 0 ? {} : { [gapsKey]: Object.fromEntries(listing.gaps) }),
     },
   };
-  return resultReply(call, [
+  const page = listing.merged.page(start, pageSize);
+  const parts = [
     Buffer.from('{"resultType":"complete",'),
-    listing.merged.page(start, pageSize),
+    page,
     Buffer.from(`,${JSON.stringify(tail).slice(1)}`),
-  ]);
+  ];
+  return { ...resultReply(call, parts), page };
 }

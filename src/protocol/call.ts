@@ -40,6 +40,8 @@ export interface ReplyReader {
 /** A JSON-RPC response, complete with the caller's own id, as bytes in parts that are to be written one after the other. */
 export interface Reply {
   readonly parts: readonly Buffer[];
+  /** The part that holds the items of a list as `"key":[…]`, the same buffer for as long as they are the same. */
+  readonly page?: Buffer;
   /** Follows the parts, where the answer is longer than what is held. */
   readonly rest?: ReplyRest;
   readonly outcome: Outcome;

@@ -4,6 +4,7 @@ import { createSeal } from '../../src/auth/seal.ts';
 import { admitAll } from '../../src/downstream/authenticate.ts';
 import { LegacyEdge } from '../../src/downstream/legacy.ts';
 import { createPassthrough } from '../../src/downstream/passthrough.ts';
+import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type DownstreamOptions, startDownstream } from '../../src/downstream/server.ts';
 import { Sessions } from '../../src/downstream/session.ts';
 import { Silence } from '../../src/downstream/silence.ts';
@@ -65,6 +66,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     silenceMs,
     silence: new Silence(silenceMs),
     turn: new TurnEnd(setImmediate),
+    pages: new ProjectedPages(),
     bufferBytesMax: options.bufferBytesMax ?? 1024 * 1024,
   };
   const seal = createSeal(Buffer.alloc(32), 'session', randomBytes);

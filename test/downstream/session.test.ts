@@ -4,6 +4,7 @@ import { createSeal } from '../../src/auth/seal.ts';
 import type { Asker } from '../../src/downstream/input.ts';
 import { runLegacyCall } from '../../src/downstream/legacy-call.ts';
 import { LiveSession } from '../../src/downstream/live-session.ts';
+import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type Session, Sessions } from '../../src/downstream/session.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { asksOutcome, Call, type Reply } from '../../src/protocol/call.ts';
@@ -122,6 +123,7 @@ describe('the limits of a session', () => {
       asker: () => asker,
       caller: { name: 'ann' },
       version,
+      pages: new ProjectedPages(),
       arrivedMs: undefined,
       scan,
       limitHit: (limit) => hits.push(limit),
