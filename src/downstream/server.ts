@@ -26,6 +26,7 @@ import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
 import { messagesPath, ssePath } from './sse-edge.ts';
 import { dropStalled, stalledMs } from './stalled.ts';
+import { targetOf } from './target.ts';
 import { type FreshOptions, handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
 
 export interface DownstreamOptions {
@@ -185,7 +186,7 @@ function createListener(options: DownstreamOptions, standing: Standing): Request
   const { authenticate } = options;
   return (req, res) => {
     if (standing.isLeaving) res.shouldKeepAlive = false;
-    const url = req.url ?? '/';
+    const url = targetOf(req);
     const query = url.indexOf('?');
     const pathname = query < 0 ? url : url.slice(0, query);
     if (beside(req, res, pathname, options)) return;

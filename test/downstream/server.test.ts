@@ -223,6 +223,24 @@ describe('a request', () => {
     socket.destroy();
   });
 
+  test.each([
+    ['localhost', 'evil.example.com', 200],
+    ['evil.example.com', 'localhost', 403],
+    ['localhost@evil.example.com', 'localhost', 403],
+    ['', 'localhost', 403],
+  ])('for a whole URL at %s is for that host, whatever Host says', async (at, host, status) => {
+    const listener = await listen();
+    const headers = {
+      ...json,
+      host,
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/list',
+    };
+    const sent = open(listener, 'POST', `http://${at}/mcp?a=b`, headers);
+    sent.end(requestText('tools/list', {}));
+    expect((await answerTo(sent)).status).toBe(status);
+  });
+
   test('has header names in any case', async () => {
     const { url } = await listen();
     const headers = { 'mcp-method': undefined, 'mcp-protocol-version': undefined };
