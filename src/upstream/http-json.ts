@@ -19,10 +19,13 @@ const looseMax = 1024;
 
 /** Holds an answer of up to `holdBytes` and checks it whole; replies with the head of a longer one and streams the rest. */
 export class JsonBody implements Body {
+  readonly borrows = true;
   readonly #call: OpenCall;
   readonly #context: ChannelContext;
   readonly #flow: Flow;
   readonly #heldMax: number;
+  /** How long the answer is, where that is known and it is held. */
+  readonly #length: number | undefined;
   readonly #status: number;
   #chunks: Buffer[] = [];
   #loose = 0;
@@ -37,22 +40,39 @@ export class JsonBody implements Body {
     this.#status = head.status;
     const isLong = head.bodyBytes !== undefined && head.bodyBytes > holdBytes;
     this.#heldMax = isLong ? Math.min(headBytesMin, holdBytes) : holdBytes;
+    this.#length = isLong ? undefined : head.bodyBytes;
   }
 
   data(chunk: Buffer): void {
     if (this.#rest !== undefined) {
-      this.#rest.push(chunk);
+      this.#rest.push(Buffer.from(chunk));
       return;
     }
-    this.#chunks.push(chunk);
+    if (this.#length === undefined || chunk.length === this.#length) this.#keep(chunk);
+    else this.#fill(chunk, this.#length);
+    if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
+    else if (this.#bytes > this.#heldMax) this.#stream();
+  }
+
+  /** Puts a part of a body of known length to its place. */
+  #fill(chunk: Buffer, length: number): void {
+    let [whole] = this.#chunks;
+    if (whole === undefined) {
+      whole = Buffer.allocUnsafe(length);
+      this.#chunks.push(whole);
+    }
+    chunk.copy(whole, this.#bytes);
+    this.#bytes += chunk.length;
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#chunks.push(Buffer.from(chunk));
     this.#bytes += chunk.length;
     this.#loose += 1;
     if (this.#loose === looseMax) {
       this.#chunks.push(Buffer.concat(this.#chunks.splice(-looseMax)));
       this.#loose = 0;
     }
-    if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
-    else if (this.#bytes > this.#heldMax) this.#stream();
   }
 
   end(): void {

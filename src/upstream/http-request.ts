@@ -113,7 +113,7 @@ export class HttpRequest implements WireReader, Flow {
     try {
       if (this.#aborted) return;
       if (this.#body === undefined) this.#skip(chunk);
-      else this.#body.data(chunk);
+      else this.#body.data(this.#body.borrows === true ? chunk : Buffer.from(chunk));
     } catch (error) {
       this.#report(error);
     }

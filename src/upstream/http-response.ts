@@ -24,6 +24,8 @@ export interface Flow {
 
 /** Who takes a response's body: any number of chunks, then exactly one of `end` and `fail`, unless the flow is aborted. */
 export interface Body {
+  /** Whether it takes chunks whose bytes are others' once `data` returns, and copies what it keeps. */
+  readonly borrows?: true;
   data(chunk: Buffer): void;
   end(): void;
   fail(cause: ChannelError): void;

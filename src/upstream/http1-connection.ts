@@ -21,6 +21,7 @@ export interface WireReader {
   /** The request is written from now on; without this, nothing of it was. */
   sending(): void;
   head(head: ResponseHead): void;
+  /** The bytes are others' once this returns. */
   data(chunk: Buffer): void;
   end(): void;
   /** An HttpFault where what came is no HTTP, else what happened to the connection; `isUnwritten` where it had been open and nothing was written. */
@@ -30,7 +31,7 @@ export interface WireReader {
 export interface ConnectionTarget {
   readonly url: URL;
   readonly connectTimeoutMs: number;
-  /** Where bytes are read to, before they are copied for who keeps them. */
+  /** Where bytes are read to: whoever keeps some of them copies them. */
   readonly readBuffer: Buffer;
   /** Of the last connection over TLS. */
   session: Buffer | undefined;
@@ -169,7 +170,7 @@ export class HttpConnection implements ResponseSink, Waiting {
     const port = Number(url.port) || (isTls ? 443 : 80);
     const common = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: aliveMs };
     if (!isTls) {
-      const callback = (bytes: number): boolean => this.#read(Buffer.from(readBuffer.subarray(0, bytes)));
+      const callback = (bytes: number): boolean => this.#read(readBuffer.subarray(0, bytes));
       const socket = connectPlain({ ...common, onread: { buffer: readBuffer, callback } });
       return socket.on('connect', () => this.#opened());
     }
@@ -218,7 +219,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   #read(chunk: Buffer): boolean {
     if (this.#socket.destroyed) return false;
     if (this.#isPaused) {
-      this.#unread = this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]);
+      this.#unread = Buffer.concat(this.#unread === undefined ? [chunk] : [this.#unread, chunk]);
       return false;
     }
     this.#silence?.refresh();
@@ -234,7 +235,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   #take(chunk: Buffer): void {
     const taken = this.#response.push(chunk);
     if (this.#isPaused) {
-      this.#unread = chunk.subarray(taken);
+      this.#unread = Buffer.from(chunk.subarray(taken));
       return;
     }
     if (!this.#response.isOver || this.#socket.destroyed) return;

@@ -9,10 +9,6 @@ const thenResult = Buffer.from(',"result":{');
 const resultFirst = Buffer.from('{"result":{');
 const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
 const complete = Buffer.from('"resultType":"complete"');
-const idKey = Buffer.from('"id"');
-const typeKey = Buffer.from('"resultType"');
-const asciiEscape = Buffer.from('\\u00');
-const toolError = Buffer.from('"isError":true');
 const missing = Buffer.from('"resultType":"complete",');
 const brace = 0x7d;
 const comma = 0x2c;
@@ -29,20 +25,21 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
   return at + id.length;
 }
 
-/** Whether the result, which ends at `end`, says its type and no other: as its last member, where most servers put it. */
-function endsComplete(bytes: Buffer, at: number, end: number): boolean {
-  const last = end - complete.length;
-  return bytes[last - 1] === comma && standsAt(bytes, last, complete) && bytes.indexOf(typeKey, at) === last;
-}
+/**
+ * What only a scan can judge: a second id or type, of which a client may take the last; a key that is spelled with escapes,
+ * which may be either; a tool's error. One pass finds them all, and inside of strings their quotes would be escaped.
+ */
+const reserved = /"(?:id|resultType)"|"isError":\s*true|\\u00/;
 
 /** The type that the result lacks, or that it has one; undefined where only a scan can tell. Its first member is at `at`, its brace at `end`. */
 function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefined {
-  // A key may be spelled with escapes, and a client may take the last of two: neither may hide another type.
-  if (bytes.indexOf(asciiEscape, at) >= 0) return undefined;
-  if (endsComplete(bytes, at, end)) return 'has';
-  const isComplete = standsAt(bytes, at, complete);
-  if (bytes.indexOf(typeKey, isComplete ? at + complete.length : at) >= 0) return undefined;
-  if (isComplete) return 'has';
+  const last = end - complete.length;
+  // Most servers put it last, some first.
+  const isLast = last >= at && standsAt(bytes, last, complete) && (last === at || bytes[last - 1] === comma);
+  const isFirst = !isLast && standsAt(bytes, at, complete);
+  const from = isFirst ? at + complete.length : at;
+  if (reserved.test(bytes.toString('latin1', from, isLast ? last : end))) return undefined;
+  if (isLast || isFirst) return 'has';
   return bytes[at] === 0x22 ? missing : undefined;
 }
 
@@ -51,7 +48,7 @@ const isRead = (method: string): boolean => method === 'resources/read' || tells
 
 /** The reply, or undefined where the answer has another form and must be scanned. */
 export function plainReply(bytes: Buffer, context: ReplyContext): Reply | undefined {
-  if (isRead(context.method) || !isUtf8(bytes) || bytes.indexOf(toolError) >= 0) return undefined;
+  if (isRead(context.method) || !isUtf8(bytes)) return undefined;
   const id = String(context.id);
   if (standsAt(bytes, 0, envelope)) return idFirst(bytes, id, context.callerId);
   return standsAt(bytes, 0, resultFirst) ? idLast(bytes, id, context.callerId) : undefined;
@@ -61,8 +58,6 @@ function idFirst(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined
   const end = endOfId(bytes, envelope.length, id);
   const { length } = bytes;
   if (end < 0 || !standsAt(bytes, end, thenResult)) return undefined;
-  // A second id would be the one that clients read.
-  if (bytes.indexOf(idKey, end) >= 0) return undefined;
   if (bytes[length - 1] !== brace || bytes[length - 2] !== brace) return undefined;
   const at = end + thenResult.length;
   const type = typeAt(bytes, at, length - 2);
@@ -78,7 +73,6 @@ function idLast(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined 
   const idAt = bytes.length - 1 - id.length;
   if (bytes[bytes.length - 1] !== brace || endOfId(bytes, idAt, id) < 0) return undefined;
   if (!standsAt(bytes, idAt - thenEnvelope.length, thenEnvelope)) return undefined;
-  if (bytes.indexOf(idKey) < idAt - idKey.length - 1) return undefined;
   const type = typeAt(bytes, resultFirst.length, idAt - thenEnvelope.length);
   if (type === undefined) return undefined;
   const tail = bytes.subarray(bytes.length - 1);
