@@ -285,7 +285,9 @@ describe.concurrent('the end of a child', () => {
     expect(await Promise.all(pids.map(lives))).toEqual([false, false, false]);
   });
 
-  test('by itself takes along what it has left behind, even what holds its output open', async () => {
+  test('by itself takes along what it has left behind, even what holds its output open', async ({
+    expect,
+  }) => {
     const result = run([script('launcher.mjs'), 'group', 'detached']);
     expect(await result.exit).toEqual({ code: 0, signal: null });
     const pids = Object.values(JSON.parse(result.stdout) as Record<string, number>);
