@@ -181,7 +181,7 @@ describe.concurrent('writing to a child', () => {
     expect(numbers).toEqual(['1', '2', '3', '4']);
   });
 
-  test('is refused past the limit of what waits, and taken again once that is read', async () => {
+  test('is refused past the limit of what waits, and taken again once that is read', async ({ expect }) => {
     const result = run([script('speaker.mjs')], { queueBytesMax: 2_000_000 });
     const params = { text: 'x'.repeat(900_000) };
     expect(result.child.write(request('echo', params))).toBe(true);
@@ -203,7 +203,7 @@ describe.concurrent('writing to a child', () => {
     expect(taken).toBeLessThan(8);
   });
 
-  test('to one that has closed its input does no harm, and ends it', async () => {
+  test('to one that has closed its input does no harm, and ends it', async ({ expect }) => {
     const { child, said, exit } = run([script('speaker.mjs')]);
     child.write(request('closeInput'));
     await said('{}');
