@@ -4,6 +4,7 @@ import type { Address } from './config/address.ts';
 import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import { buildDoors } from './doors.ts';
+import { OpenBodies } from './downstream/body.ts';
 import { type Downstream, type DownstreamOptions, startDownstream } from './downstream/server.ts';
 import { buildEdges } from './edges.ts';
 import type { Health } from './observe/health.ts';
@@ -57,6 +58,7 @@ const isSame = (a: Address, b: Address): boolean => a.host === b.host && a.port 
 export async function openFront(config: Config, parts: FrontParts): Promise<Front> {
   const { core, health, metrics, log, secrets, secret } = parts;
   const edges = buildEdges(config, core, { metrics, log, secret });
+  const bodies = new OpenBodies();
   const optionsOf = (next: Config): { downstream: DownstreamOptions; admin: AdminOptions } => {
     const doors = buildDoors(next, { log, metrics, now: () => performance.now() });
     const shared = { metrics, log, health, secrets };
@@ -66,6 +68,8 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
         address: next.listen,
         ...doors.downstream,
         bodyBytesMax: next.limits.bodyBytesMax,
+        bodiesBytesMax: next.limits.bodiesBytesMax,
+        bodies,
         edges: edges.of(next),
         ...shared,
       },

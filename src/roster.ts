@@ -36,6 +36,7 @@ function sourceKey(server: ServerConfig, { limits, probe }: Config): string {
   } = server;
   const {
     bodyBytesMax: _body,
+    bodiesBytesMax: _bodies,
     listenStreamsMax: _streams,
     pagesMax: _pages,
     listItemsMax: _items,

@@ -107,6 +107,7 @@ function serverOf(
 
 const limitsOf = ({ limits }: Settings): Config['limits'] => ({
   bodyBytesMax: limits.body,
+  bodiesBytesMax: limits.bodies,
   holdBytes: limits.holdBytes,
   resultBytesMax: limits.result,
   callsInFlightMax: limits.callsInFlight,

@@ -66,6 +66,7 @@ export interface DisabledServer {
 
 interface Limits {
   readonly bodyBytesMax: number;
+  readonly bodiesBytesMax: number;
   readonly holdBytes: number;
   readonly resultBytesMax: number;
   readonly callsInFlightMax: number;

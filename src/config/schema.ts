@@ -59,6 +59,10 @@ const probe = z.strictObject({
 
 const limits = z.strictObject({
   body: documented(size().prefault('8MiB'), 'The longest body of a request.'),
+  bodies: documented(
+    size().prefault('256MiB'),
+    'How many bytes all requests may have together that are still being received.',
+  ),
   holdBytes: documented(
     size().prefault('256KiB'),
     'Up to which length an answer is held and checked whole before it is sent; a longer one streams.',

@@ -17,7 +17,7 @@ import type { Secrets } from '../observe/secrets.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { Authenticate } from './authenticate.ts';
-import { readBody } from './body.ts';
+import { type OpenBodies, readBody } from './body.ts';
 import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
@@ -38,6 +38,9 @@ export interface DownstreamOptions {
   /** Answers what is below `/servers/`. */
   readonly passthrough: Passthrough;
   readonly bodyBytesMax: number;
+  /** Of all bodies that are being received. */
+  readonly bodiesBytesMax: number;
+  readonly bodies: OpenBodies;
   readonly edges: Edges;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -82,6 +85,15 @@ function tooBig(res: ServerResponse, options: DownstreamOptions): void {
   answer(res, 413, errorMessage(undefined, error));
 }
 
+function tooMany(res: ServerResponse, options: DownstreamOptions): void {
+  options.metrics.limitHit('bodies');
+  const error = new RpcError(
+    own.overLimit,
+    `All requests that are being received have more than ${options.bodiesBytesMax} bytes (limits.bodies); try again later`,
+  );
+  answer(res, 503, errorMessage(undefined, error));
+}
+
 function endpoint(
   req: IncomingMessage,
   res: ServerResponse,
@@ -114,7 +126,11 @@ function receiveBody(
     refuse(res, 415, 'Content-Type must be application/json');
     return;
   }
-  readBody(req, options.bodyBytesMax, { whole, tooBig: () => tooBig(res, options) });
+  readBody(req, options, {
+    whole,
+    tooBig: () => tooBig(res, options),
+    tooMany: () => tooMany(res, options),
+  });
 }
 
 /** The two paths of HTTP+SSE (2024-11-05); false for any other. */

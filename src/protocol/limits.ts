@@ -1,6 +1,7 @@
 /** The limits that are counted, by the names that metrics and docs/limits.md have for them. */
 export const limitNames = [
   'batch',
+  'bodies',
   'body',
   'cache',
   'callsInFlight',

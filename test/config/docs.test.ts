@@ -55,6 +55,7 @@ describe('every key of the design is documented with its default', () => {
     ['probe.interval', '`30s`'],
     ['probe.timeout', '`10s`'],
     ['limits.body', '`8MiB`'],
+    ['limits.bodies', '`256MiB`'],
     ['limits.holdBytes', '`256KiB`'],
     ['limits.result', '`64MiB`'],
     ['limits.callsInFlight', '`10000`'],

@@ -27,6 +27,7 @@ describe('an empty config', () => {
       probe: { intervalMs: 30_000, timeoutMs: 10_000 },
       limits: {
         bodyBytesMax: 8 * 1024 ** 2,
+        bodiesBytesMax: 256 * 1024 ** 2,
         holdBytes: 256 * 1024,
         resultBytesMax: 64 * 1024 ** 2,
         callsInFlightMax: 10_000,

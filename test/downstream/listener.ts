@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSeal } from '../../src/auth/seal.ts';
 import { admitAll } from '../../src/downstream/authenticate.ts';
+import { OpenBodies } from '../../src/downstream/body.ts';
 import { LegacyEdge } from '../../src/downstream/legacy.ts';
 import { createPassthrough } from '../../src/downstream/passthrough.ts';
 import { ProjectedPages } from '../../src/downstream/projection.ts';
@@ -29,6 +30,7 @@ export interface Listener {
 export interface ListenerOptions {
   readonly port?: number;
   readonly silenceMs?: number;
+  readonly bodiesBytesMax?: number;
   readonly bufferBytesMax?: number;
   readonly bodyBytesMax?: number;
   readonly hosts?: readonly string[];
@@ -86,6 +88,8 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     passthrough: createPassthrough({ servers: [], metrics, log }),
     refused: () => undefined,
     bodyBytesMax: options.bodyBytesMax ?? 8 * 1024 * 1024,
+    bodiesBytesMax: options.bodiesBytesMax ?? 64 * 1024 * 1024,
+    bodies: new OpenBodies(),
     edges: {
       scan,
       nowMs,

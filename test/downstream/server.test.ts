@@ -111,6 +111,38 @@ describe('an exit before the body', () => {
   );
 });
 
+describe('bodies that are too big together', () => {
+  const limited = { bodiesBytesMax: 300_000 };
+  const part = Buffer.alloc(100_000, 0x20);
+  const big = { ...json, 'content-length': '200000' };
+
+  test('are refused with 503 from the one on that goes beyond, and make room when their clients leave', async () => {
+    const listener = await listen(limited);
+    const held = [open(listener, 'POST', '/mcp', big), open(listener, 'POST', '/mcp', big)];
+    for (const sent of held) {
+      sent.on('error', () => undefined);
+      sent.write(part);
+    }
+    const refusal = async (): Promise<number> => {
+      const sent = open(listener, 'POST', '/mcp', big);
+      const got = answerTo(sent);
+      sent.write(part);
+      sent.write(Buffer.alloc(50_000, 0x20));
+      setTimeout(() => sent.end(Buffer.alloc(50_000, 0x20)), 50);
+      const { status, body } = await got;
+      if (status === 503)
+        expect(JSON.parse(body).error).toEqual({
+          code: 4290,
+          message: expect.stringContaining('limits.bodies'),
+        });
+      return status ?? 0;
+    };
+    await expect.poll(refusal).toBe(503);
+    for (const sent of held) sent.destroy();
+    await expect.poll(refusal).toBe(400);
+  });
+});
+
 describe('a body over the limit', () => {
   const limited = { bodyBytesMax: 100_000 };
   const tooBig = { code: 4290, message: expect.stringContaining('limits.body') };
