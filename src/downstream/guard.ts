@@ -22,6 +22,16 @@ const loopback = ['localhost', '127.0.0.1', '[::1]'];
 const originForm = /^https?:\/\/(\[[0-9a-f:]+\]|[^/:@?#]+)(?::\d{1,5})?$/;
 const hostForm = /^(\[[0-9A-Fa-f:.]+\]|[^:/@?#\s]+)(?::\d{1,5})?$/;
 
+/** Node.js takes the first of several, and a proxy before it may take another (RFC 9112, 3.2). */
+function standsTwice(rawHeaders: readonly string[], name: string): boolean {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const found = rawHeaders[at];
+    if (found?.length === name.length && found.toLowerCase() === name) count += 1;
+  }
+  return count > 1;
+}
+
 /** Names are compared without case and port; of several hosts that a proxy tells, each has to be allowed. */
 export function createGuard(options: GuardOptions): (req: IncomingMessage) => Refused | undefined {
   const outside = options.publicUrl === undefined ? [] : [new URL(options.publicUrl)];
@@ -43,6 +53,7 @@ export function createGuard(options: GuardOptions): (req: IncomingMessage) => Re
     const { origin } = req.headers;
     const asked = hostsOf(req);
     if (asked.length === 0) return { status: 400, message: 'Host is missing' };
+    if (standsTwice(req.rawHeaders, 'host')) return { status: 400, message: 'Host stands twice' };
     const strange = asked.find((host) => !isHost(host));
     if (strange !== undefined)
       return {

@@ -90,6 +90,13 @@ describe('an Origin is refused with 403', () => {
   });
 });
 
+test('a Host that stands twice is refused, whichever of the two would be right', () => {
+  const request = new IncomingMessage(new Socket());
+  request.headers.host = 'localhost';
+  request.rawHeaders.push('Host', 'localhost', 'hOST', 'localhost');
+  expect(guard(request)).toEqual({ status: 400, message: 'Host stands twice' });
+});
+
 test('what is refused is shown without line ends, and cut', () => {
   const request = new IncomingMessage(new Socket());
   request.headers.host = `evil\r\n${'x'.repeat(10_000)}`;
