@@ -39,7 +39,7 @@ const mib = 1024 * 1024;
 const upstream = fileURLToPath(new URL('../test/support/upstreams/raw-upstream.mjs', import.meta.url));
 const loadProgram = fileURLToPath(new URL('./clients-load.mjs', import.meta.url));
 /** Of one upstream. */
-const toolCount = 12;
+const toolCount = 17;
 const children = [];
 
 setFlagsFromString('--expose-gc');

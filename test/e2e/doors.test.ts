@@ -252,8 +252,11 @@ const allowedOrigins: readonly (string | undefined)[] = [
 ];
 const rightKeys = [bearer(canary.key), bearer(canary.other)];
 
-const isAtHome = ({ host, origin }: Tried): boolean =>
-  host !== undefined && allowedHost.test(host) && allowedOrigins.includes(origin);
+/** A whole URL says for which host it is, whatever Host says. */
+const hostOf = ({ host, path }: Tried): string | undefined => /^http:\/\/([^/]+)/.exec(path)?.[1] ?? host;
+
+const isAtHome = (one: Tried): boolean =>
+  allowedHost.test(hostOf(one) ?? '') && allowedOrigins.includes(one.origin);
 const hasRight = (one: Tried): boolean =>
   isAtHome(one) && one.authorization.length === 1 && rightKeys.includes(one.authorization[0] ?? '');
 
