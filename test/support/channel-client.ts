@@ -15,10 +15,10 @@ export interface ChannelClient {
   /** The same as messages; a line that is no JSON is an error. */
   messages(): readonly (Message | readonly Message[])[];
   send(message: object | string): void;
-  /** The first message that fits, waited for up to 15 s; none is taken away. */
-  until(fits: (message: Message) => boolean): Promise<Message>;
+  /** The first message that fits, waited for up to 15 s, or as long as is said; none is taken away. */
+  until(fits: (message: Message) => boolean, ms?: number): Promise<Message>;
   /** Sends a request and waits for its response. */
-  request(id: string | number, method: string, params?: object): Promise<Message>;
+  request(id: string | number, method: string, params?: object, ms?: number): Promise<Message>;
   /** Sends `initialize`, waits for its answer and says that it is initialized. */
   initialize(version?: string, capabilities?: object): Promise<Message>;
   /** Sends a request of 2026-07-28 and waits for its response. */
@@ -42,14 +42,13 @@ export function channelClient(input: Writable, output: Readable): ChannelClient 
   });
   const messages = (): (Message | Message[])[] =>
     lines.map((line) => JSON.parse(line) as Message | Message[]);
-  const until = async (fits: (message: Message) => boolean): Promise<Message> => {
-    const deadline = Date.now() + waitMs;
+  const until = async (fits: (message: Message) => boolean, ms = waitMs): Promise<Message> => {
+    const deadline = Date.now() + ms;
     for (;;) {
       const found = messages().flat().find(fits);
       if (found !== undefined) return found;
       const leftMs = deadline - Date.now();
-      if (leftMs <= 0)
-        throw new Error(`no such message within ${waitMs} ms: ${fits}, but ${lines.join('\n')}`);
+      if (leftMs <= 0) throw new Error(`no such message within ${ms} ms: ${fits}, but ${lines.join('\n')}`);
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           clearTimeout(timer);
@@ -64,9 +63,14 @@ export function channelClient(input: Writable, output: Readable): ChannelClient 
   const send = (message: object | string): void => {
     input.write(`${typeof message === 'string' ? message : JSON.stringify(message)}\n`);
   };
-  const request = (id: string | number, method: string, params: object = {}): Promise<Message> => {
+  const request = (
+    id: string | number,
+    method: string,
+    params: object = {},
+    ms = waitMs,
+  ): Promise<Message> => {
     send({ jsonrpc: '2.0', id, method, params });
-    return until((message) => message.id === id && message.method === undefined);
+    return until((message) => message.id === id && message.method === undefined, ms);
   };
   return {
     lines,
