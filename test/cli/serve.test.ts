@@ -168,9 +168,13 @@ describe('mcpyard serve', () => {
     first.child.kill('SIGKILL');
     await first.ended;
     expect(left.map(isAlive)).toEqual([true, true]);
-    await serve(folder).said(/^serving /);
+    const second = serve(folder);
+    await second.said(/^serving /);
     expect(left.map(isAlive)).toEqual([false, false]);
     await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(4);
+    second.child.kill('SIGTERM');
+    expect((await second.ended).code).toBe(0);
+    expect(pids().map(Number).filter(isAlive)).toEqual([]);
   });
 
   test('a signal to the shell that npm starts it with reaches it', async () => {
