@@ -4,7 +4,6 @@ import { loadSecret } from './auth/secret.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
-import { replica } from './edges.ts';
 import { type Front, openFront } from './front.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
@@ -13,6 +12,7 @@ import { createMetrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import type { Caller } from './protocol/call.ts';
 import { type Reload, Reloads } from './reloads.ts';
+import { aloneSeat, type Seat } from './seat.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
@@ -62,7 +62,11 @@ const pause = (ms: number): Promise<void> =>
   });
 
 /** Starts listening and, beside that, every upstream; rejects where it can't listen. */
-export async function startApp(config: Config, { log, env, secrets }: AppContext): Promise<App> {
+export async function startApp(
+  config: Config,
+  { log, env, secrets }: AppContext,
+  seat: Seat = aloneSeat,
+): Promise<App> {
   const version = packageVersion();
   const metrics = createMetrics({ version });
   const secret = await loadSecret(config, env, log, randomBytes);
@@ -74,17 +78,17 @@ export async function startApp(config: Config, { log, env, secrets }: AppContext
     secret,
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
-    replica,
+    seat,
   });
   let stopping: Promise<void> | undefined;
   const health: Health = {
     ready: () => stopping === undefined,
     upstreams: () => healthOf(reloads.config, core, core.catalogs.shared),
   };
-  const parts = { core, health, metrics, log, secrets, secret };
+  const parts = { core, health, metrics, log, secrets, secret, seat };
   const reloads = new Reloads(config, { core, log, metrics, secrets, front: () => front });
   // Before anything listens: the first call must meet servers that are starting.
-  await endOrphans(instanceOf(config));
+  if (seat.owner === undefined) await endOrphans(instanceOf(config));
   const front = await openFront(config, parts);
   metrics.configRead(true);
   core.start();
@@ -174,7 +178,7 @@ export async function inspect(
     secret: await loadSecret(config, env, log, randomBytes),
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
-    replica,
+    seat: aloneSeat,
   });
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

@@ -23,6 +23,7 @@ import { offerOf } from './offers.ts';
 import { Deadlines } from './policy/deadline.ts';
 import { type ReportContext, upstreamEvents } from './reports.ts';
 import { type Change, Roster } from './roster.ts';
+import type { Seat } from './seat.ts';
 import type { Identity } from './upstream/dialect.ts';
 import { TaskIds } from './upstream/task-ids.ts';
 import { Upstream } from './upstream/upstream.ts';
@@ -37,8 +38,7 @@ export interface CoreContext {
   readonly identity: Identity;
   /** What this gateway is called across restarts, for the children that it leaves behind when killed. */
   readonly instance: string;
-  /** Part of ids that are handed out, so that several replicas can tell theirs. */
-  readonly replica: string;
+  readonly seat: Seat;
 }
 
 export interface Core {
@@ -104,7 +104,7 @@ export function buildCore(context: CoreContext): Core {
     catalogs: () => catalogs,
     ...heard(logs, updates, taskUpdates),
   });
-  const opening = { ...context, taskIds, reports, nowMs };
+  const opening = { ...context, replica: context.seat.name, taskIds, reports, nowMs };
   const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
   const first = roster.change(config);
   const catalogs: Catalogs = new Catalogs({

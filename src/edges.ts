@@ -16,16 +16,16 @@ import { supportedVersions } from './gateway/discover.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { TurnEnd } from './protocol/turn.ts';
+import type { Seat } from './seat.ts';
 
 export interface EdgeParts {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly secret: Buffer;
+  readonly seat: Seat;
 }
 
 const silenceMs = 15_000;
-/** One replica needs no name; ids carry one all the same, so that several can tell theirs. */
-export const replica = 'r0';
 /** Whoever started the process is its one caller. */
 const stdioCaller = { name: 'stdio' };
 
@@ -48,7 +48,7 @@ const buildSessions = ({ limits }: Config, { catalogs }: Core, { secret, metrics
 const messages = (
   { limits }: Config,
   { handler, notices, catalogs }: Core,
-  { metrics, log }: EdgeParts,
+  { metrics, log, seat }: EdgeParts,
 ): MessagesContext => ({
   handler,
   notices,
@@ -57,7 +57,7 @@ const messages = (
   log,
   scan: { strict: true, depthMax: limits.nestingMax },
   pages: new ProjectedPages(),
-  replica,
+  replica: seat.name,
   random: () => randomText(12),
   nowMs,
 });

@@ -11,6 +11,7 @@ import type { Health } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import type { Seat } from './seat.ts';
 
 export interface FrontParts {
   readonly core: Core;
@@ -20,6 +21,7 @@ export interface FrontParts {
   readonly secrets: Secrets;
   /** The key of all seals. */
   readonly secret: Buffer;
+  readonly seat: Seat;
 }
 
 /** All that another config needs, ready; exactly one of both is called. */
@@ -56,8 +58,8 @@ const isSame = (a: Address, b: Address): boolean => a.host === b.host && a.port 
 
 /** Starts both listeners; rejects where it can't listen, with nothing left open. */
 export async function openFront(config: Config, parts: FrontParts): Promise<Front> {
-  const { core, health, metrics, log, secrets, secret } = parts;
-  const edges = buildEdges(config, core, { metrics, log, secret });
+  const { core, health, metrics, log, secrets, secret, seat } = parts;
+  const edges = buildEdges(config, core, { metrics, log, secret, seat });
   const bodies = new OpenBodies();
   const optionsOf = (next: Config): { downstream: DownstreamOptions; admin: AdminOptions } => {
     const doors = buildDoors(next, { log, metrics, now: () => performance.now() });

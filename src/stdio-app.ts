@@ -5,8 +5,9 @@ import { type AppContext, instanceOf } from './app.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
 import { buildCore } from './core.ts';
-import { buildStdioEdge, replica } from './edges.ts';
+import { buildStdioEdge } from './edges.ts';
 import { createMetrics } from './observe/metrics.ts';
+import { aloneSeat } from './seat.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
 
@@ -35,11 +36,11 @@ export async function startStdioApp(
     secret,
     identity: { name: 'mcpyard', version },
     instance,
-    replica,
+    seat: aloneSeat,
   });
   await endOrphans(instance);
   core.start();
-  const edge = buildStdioEdge(config, core, { metrics, log, secret }, streams);
+  const edge = buildStdioEdge(config, core, { metrics, log, secret, seat: aloneSeat }, streams);
   let stopping: Promise<void> | undefined;
   const stop = async (drainMs: number): Promise<void> => {
     const { admission, listeners, changes } = core;
