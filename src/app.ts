@@ -1,5 +1,6 @@
 /** The composition root: from a config to a running gateway. */
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { loadSecret } from './auth/secret.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
@@ -55,11 +56,8 @@ const graceShare = 0.4;
 /** No request for so long, and whoever sends them has understood. */
 const quietMs = 1_000;
 const lookMs = 50;
-
-const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
+/** After a start, for clients that waited for its lists: only then is loaded what nobody asks for at once. */
+const calmMs = 1_000;
 
 /** Starts listening and, beside that, every upstream; rejects where it can't listen. */
 export async function startApp(
@@ -68,6 +66,8 @@ export async function startApp(
   seat: Seat = aloneSeat,
 ): Promise<App> {
   const version = packageVersion();
+  const instance = instanceOf(config);
+  const withoutOrphans = seat.owner === undefined ? endOrphans(instance) : undefined;
   const metrics = createMetrics({ version });
   const secret = await loadSecret(config, env, log, randomBytes);
   const core = buildCore({
@@ -77,7 +77,7 @@ export async function startApp(
     secrets,
     secret,
     identity: { name: 'mcpyard', version },
-    instance: instanceOf(config),
+    instance,
     seat,
   });
   let stopping: Promise<void> | undefined;
@@ -88,10 +88,15 @@ export async function startApp(
   const parts = { core, health, metrics, log, secrets, secret, seat };
   const reloads = new Reloads(config, { core, log, metrics, secrets, front: () => front });
   // Before anything listens: the first call must meet servers that are starting.
-  if (seat.owner === undefined) await endOrphans(instanceOf(config));
+  await withoutOrphans;
   const front = await openFront(config, parts);
   metrics.configRead(true);
   core.start();
+  void Promise.allSettled([settled(core.catalogs.shared)])
+    .then(() => pause(calmMs, undefined, { ref: false }))
+    .then(() => {
+      if (stopping === undefined) front.prepareAdmin();
+    });
   return {
     get endpoint() {
       return front.endpoint;

@@ -41,6 +41,8 @@ export interface Front {
   readonly requests: number;
   /** Opens and reads what another config needs, and changes nothing yet; rejects with an error that says what is in its way. */
   prepare(config: Config): Promise<Prepared>;
+  /** Loads what the admin listener answers with, before anybody asks it; holds up the event loop for some 60 ms. */
+  prepareAdmin(): void;
   /** From now on each answer says that its connection closes behind it. */
   leave(): void;
   /** Takes no new connections; those that are open have `ms` to end. */
@@ -84,7 +86,6 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
     await admin.close();
     throw error;
   });
-  admin.prepare();
   /** Those that a new config left. */
   const left = new Set<Downstream>();
 
@@ -127,6 +128,7 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
         },
       };
     },
+    prepareAdmin: () => admin.prepare(),
     leave: () => downstream.leave(),
     async close(ms) {
       await Promise.all([downstream, ...left].map((listener) => listener.stop(ms)));
