@@ -126,14 +126,15 @@ async function stop(core: Core, front: Front, drainMs: number, graceMs: number):
   await grace(front, graceMs);
   const closed = front.close(drainMs - (performance.now() - startMs) + lingerMs);
   listeners.stop();
-  await admission.drain(Math.max(0, drainMs - (performance.now() - startMs)));
+  const leftMs = Math.max(0, drainMs - (performance.now() - startMs));
+  await Promise.all([admission.drain(leftMs), front.settle(leftMs)]);
   // The last answers have come, and go out before their streams are closed.
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
   front.endStreams();
   changes.stop();
-  await Promise.all([closed, front.close(lingerMs), core.stop()]);
+  await Promise.all([closed, front.close(lingerMs), front.closePrivate(lingerMs), core.stop()]);
   await front.closeAdmin();
 }
 

@@ -6,6 +6,7 @@ import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import type { Edges } from './downstream/edge.ts';
 import { LegacyEdge } from './downstream/legacy.ts';
+import type { Peers } from './downstream/peers.ts';
 import { ProjectedPages } from './downstream/projection.ts';
 import { Sessions } from './downstream/session.ts';
 import type { MessagesContext } from './downstream/session-messages.ts';
@@ -23,6 +24,8 @@ export interface EdgeParts {
   readonly log: Log;
   readonly secret: Buffer;
   readonly seat: Seat;
+  /** The other processes, where there are any. */
+  readonly peers?: Peers;
 }
 
 const silenceMs = 15_000;
@@ -33,10 +36,15 @@ const randomText = (bytes: number): string => randomBytes(bytes).toString('base6
 
 const nowMs = (): number => performance.now();
 
-const buildSessions = ({ limits }: Config, { catalogs }: Core, { secret, metrics }: EdgeParts): Sessions =>
+const buildSessions = (
+  { limits }: Config,
+  { catalogs }: Core,
+  { secret, metrics, seat, peers }: EdgeParts,
+): Sessions =>
   new Sessions({
     seal: createSeal(secret, 'session', randomBytes),
     now: Date.now,
+    ...(peers === undefined ? {} : { home: seat.name }),
     random: () => randomText(9),
     liveMax: limits.listenStreamsMax,
     metrics,
@@ -66,6 +74,8 @@ const messages = (
 export interface LiveEdges {
   /** The edges as another config has them; nothing changes before `adopt`. */
   of(config: Config): Edges;
+  /** The same for what other processes send on, which ends here. */
+  behind(config: Config): Edges;
   /** What lives on, lives on by this config. */
   adopt(config: Config): void;
   /** Ends all sessions and streams. */
@@ -91,25 +101,29 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
     streamsMax: next.limits.listenStreamsMax,
   });
   const sse = new SseEdge(sseOptions(config));
+  const edgesOf = (next: Config, others: { readonly peers?: Peers }): Edges => {
+    const shared = { ...sharedOf(next), ...others };
+    return {
+      scan: shared.scan,
+      nowMs,
+      legacy: new LegacyEdge({
+        ...shared,
+        silence,
+        turn,
+        sessions,
+        changes,
+        logs,
+        eventBytesMax: next.limits.resultBytesMax,
+      }),
+      ...(next.legacySse ? { sse } : {}),
+      modern: { ...shared, silence, turn, supported: supportedVersions },
+      ...others,
+    };
+  };
+  const { peers } = parts;
   return {
-    of: (next) => {
-      const shared = sharedOf(next);
-      return {
-        scan: shared.scan,
-        nowMs,
-        legacy: new LegacyEdge({
-          ...shared,
-          silence,
-          turn,
-          sessions,
-          changes,
-          logs,
-          eventBytesMax: next.limits.resultBytesMax,
-        }),
-        ...(next.legacySse ? { sse } : {}),
-        modern: { ...shared, silence, turn, supported: supportedVersions },
-      };
-    },
+    of: (next) => edgesOf(next, peers === undefined ? {} : { peers }),
+    behind: (next) => edgesOf(next, {}),
     adopt: (next) => {
       sessions.liveMax = next.limits.listenStreamsMax;
       sse.use(sseOptions(next));

@@ -5,8 +5,10 @@ import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import { buildDoors } from './doors.ts';
 import { OpenBodies } from './downstream/body.ts';
+import type { Edges } from './downstream/edge.ts';
 import { type Downstream, type DownstreamOptions, startDownstream } from './downstream/server.ts';
 import { buildEdges } from './edges.ts';
+import { openPrivateDoor, peersOf } from './neighbours.ts';
 import type { Health } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -47,8 +49,12 @@ export interface Front {
   leave(): void;
   /** Takes no new connections; those that are open have `ms` to end. */
   close(ms: number): Promise<void>;
+  /** Resolves when no call is under way to another process, at the latest after `ms`. */
+  settle(ms: number): Promise<void>;
   /** Ends the sessions and streams of clients. */
   endStreams(): void;
+  /** Takes nothing more from other processes. */
+  closePrivate(ms: number): Promise<void>;
   /** Ends the admin listener. */
   closeAdmin(): Promise<void>;
 }
@@ -58,32 +64,47 @@ const moveMs = 30_000;
 
 const isSame = (a: Address, b: Address): boolean => a.host === b.host && a.port === b.port;
 
+interface Options {
+  readonly downstream: DownstreamOptions;
+  readonly admin: AdminOptions;
+}
+
+function listenerOptions(config: Config, parts: FrontParts, bodies: OpenBodies, edges: Edges): Options {
+  const { health, metrics, log, secrets } = parts;
+  const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
+  const shared = { metrics, log, health, secrets };
+  const { bodyBytesMax, bodiesBytesMax } = config.limits;
+  return {
+    admin: { address: config.admin, hosts: config.hosts, access: doors.access, ...shared },
+    downstream: {
+      address: config.listen,
+      ...doors.downstream,
+      bodyBytesMax,
+      bodiesBytesMax,
+      bodies,
+      edges,
+      ...shared,
+    },
+  };
+}
+
 /** Starts both listeners; rejects where it can't listen, with nothing left open. */
 export async function openFront(config: Config, parts: FrontParts): Promise<Front> {
-  const { core, health, metrics, log, secrets, secret, seat } = parts;
-  const edges = buildEdges(config, core, { metrics, log, secret, seat });
+  const { core, metrics, log, secret, seat } = parts;
+  const peers = peersOf(seat, metrics);
+  const others = peers === undefined ? {} : { peers };
+  const edges = buildEdges(config, core, { metrics, log, secret, seat, ...others });
   const bodies = new OpenBodies();
-  const optionsOf = (next: Config): { downstream: DownstreamOptions; admin: AdminOptions } => {
-    const doors = buildDoors(next, { log, metrics, now: () => performance.now() });
-    const shared = { metrics, log, health, secrets };
-    return {
-      admin: { address: next.admin, hosts: next.hosts, access: doors.access, ...shared },
-      downstream: {
-        address: next.listen,
-        ...doors.downstream,
-        bodyBytesMax: next.limits.bodyBytesMax,
-        bodiesBytesMax: next.limits.bodiesBytesMax,
-        bodies,
-        edges: edges.of(next),
-        ...shared,
-      },
-    };
-  };
+  const optionsOf = (next: Config): Options => listenerOptions(next, parts, bodies, edges.of(next));
   const first = optionsOf(config);
+  const privateDoor = await openPrivateDoor(config, { seat, bodies, edges: edges.behind });
   let current = config;
-  let admin = await startAdmin(first.admin);
+  let admin = await startAdmin(first.admin).catch(async (error: unknown) => {
+    await privateDoor?.stop(0);
+    throw error;
+  });
   let downstream = await startDownstream(first.downstream).catch(async (error: unknown) => {
-    await admin.close();
+    await Promise.all([admin.close(), privateDoor?.stop(0)]);
     throw error;
   });
   /** Those that a new config left. */
@@ -110,6 +131,7 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
         take() {
           current = next;
           edges.adopt(next);
+          privateDoor?.use(next);
           door.take();
           panel.take();
           if (panel.opened !== undefined) {
@@ -133,7 +155,12 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
     async close(ms) {
       await Promise.all([downstream, ...left].map((listener) => listener.stop(ms)));
     },
-    endStreams: () => edges.stop(),
+    settle: async (ms) => peers?.settle(ms),
+    endStreams: () => {
+      edges.stop();
+      peers?.stop();
+    },
+    closePrivate: async (ms) => privateDoor?.stop(ms),
     closeAdmin: () => admin.close(),
   };
 

@@ -8,10 +8,10 @@ import {
   type Answering,
   answerRequest,
   type MessagesContext,
-  type Speaker,
   takeNotification,
   takeResponse,
 } from './session-messages.ts';
+import type { Speaker } from './session-settings.ts';
 
 /** One message of a batch. */
 export interface BatchItem {
@@ -123,10 +123,10 @@ export function takeBatch(
         answerRequest(inbound.request, speaker, replies.answering(idOf(inbound.request)), context);
         break;
       case 'notification':
-        takeNotification(inbound, speaker.session, speaker.alive(), context);
+        void takeNotification(inbound, speaker.session, speaker.alive(), context);
         break;
       case 'response':
-        takeResponse(body, speaker.alive());
+        void takeResponse(body, speaker.session, speaker.alive(), context.peers);
         break;
       case 'batch':
         replies.add(errorMessage(undefined, refused('a batch in a batch')));

@@ -13,10 +13,10 @@ import {
   type Answering,
   answerRequest,
   type MessagesContext,
-  type Speaker,
   takeNotification,
   takeResponse,
 } from './session-messages.ts';
+import type { Speaker } from './session-settings.ts';
 
 export interface ChannelSessionOptions extends MessagesContext {
   readonly sessions: Sessions;
@@ -58,10 +58,10 @@ export class ChannelSession {
       case 'notification':
         this.#listen();
         if (this.#begun === undefined) this.#options.notices(inbound, this.#options.caller);
-        else takeNotification(inbound, this.#begun.session, this.#begun.live, this.#options);
+        else void takeNotification(inbound, this.#begun.session, this.#begun.live, this.#options);
         return;
       case 'response':
-        takeResponse(body, this.#begun?.live);
+        void takeResponse(body, undefined, this.#begun?.live, undefined);
         return;
       case 'batch':
         this.#batch(body);

@@ -7,6 +7,7 @@ import { type InboundMessage, scanInbound } from '../protocol/message.ts';
 import { header } from './header.ts';
 import type { LegacyEdge } from './legacy.ts';
 import { type ModernOptions, receive } from './modern.ts';
+import type { Peers } from './peers.ts';
 import type { SseEdge } from './sse-edge.ts';
 
 export interface Edges {
@@ -14,6 +15,8 @@ export interface Edges {
   readonly legacy: LegacyEdge;
   /** Absent where clients of 2024-11-05 are not served over HTTP+SSE. */
   readonly sse?: SseEdge;
+  /** The other processes, where there are any to send requests on to. */
+  readonly peers?: Peers;
   readonly scan: ScanOptions;
   readonly nowMs: () => number;
 }

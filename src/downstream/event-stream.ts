@@ -35,8 +35,13 @@ const headers = [
   'no',
 ];
 
+export interface EventId {
+  readonly stream: string;
+  readonly number: number;
+}
+
 /** The stream and the number that a Last-Event-ID names. */
-export function parseEventId(text: string): { readonly stream: string; readonly number: number } | undefined {
+export function parseEventId(text: string): EventId | undefined {
   const at = text.lastIndexOf(separator);
   const digits = text.slice(at + 1);
   return at > 0 && /^\d{1,12}$/.test(digits)

@@ -8,19 +8,17 @@ import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/error
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
 import type { TurnEnd } from '../protocol/turn.ts';
 import { readBatch, takeBatch } from './batch.ts';
-import { EventStream, parseEventId } from './event-stream.ts';
+import { type EventId, EventStream, parseEventId } from './event-stream.ts';
 import { header } from './header.ts';
 import { initialize } from './initialize.ts';
 import { LegacyAnswer } from './legacy-answer.ts';
 import type { LiveSession } from './live-session.ts';
+import { peerPath } from './peer-lines.ts';
+import { takePassed } from './peer-messages.ts';
+import { misdirected, type Peers } from './peers.ts';
 import type { Session, Sessions } from './session.ts';
-import {
-  answerRequest,
-  type MessagesContext,
-  type Speaker,
-  takeNotification,
-  takeResponse,
-} from './session-messages.ts';
+import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
+import type { Speaker } from './session-settings.ts';
 import type { Silence } from './silence.ts';
 
 export interface LegacyOptions extends MessagesContext {
@@ -51,6 +49,13 @@ const resumeMs = 60_000;
 const refusal = (status: number, message: string): RpcError =>
   new RpcError(code.invalidRequest, message, { status });
 
+const unknownSession = 'This session is unknown or has ended: send initialize again';
+
+const eventOf = (req: IncomingMessage): EventId | undefined => {
+  const last = header(req, 'last-event-id');
+  return last === undefined ? undefined : parseEventId(last);
+};
+
 /** The session of a request, or the refusal that says what is wrong with it. */
 function sessionOf(req: IncomingMessage, caller: Caller, sessions: Sessions): Session | RpcError {
   const version = header(req, 'mcp-protocol-version');
@@ -58,10 +63,7 @@ function sessionOf(req: IncomingMessage, caller: Caller, sessions: Sessions): Se
     return refusal(400, `MCP-Protocol-Version ${JSON.stringify(version.slice(0, 50))} is not supported`);
   const id = header(req, 'mcp-session-id');
   if (id === undefined) return refusal(400, 'Mcp-Session-Id is missing: send initialize first');
-  return (
-    sessions.open(id, caller.name) ??
-    refusal(404, 'This session is unknown or has ended: send initialize again')
-  );
+  return sessions.open(id, caller.name) ?? refusal(404, unknownSession);
 }
 
 export class LegacyEdge {
@@ -89,12 +91,10 @@ export class LegacyEdge {
         answerRequest(inbound.request, speaker, this.#answer(res, session), this.#options);
         return;
       case 'notification':
-        takeNotification(inbound, session, speaker.alive(), this.#options);
-        empty(res, 202);
+        accepted(res, takeNotification(inbound, session, speaker.alive(), this.#options));
         return;
       case 'response':
-        takeResponse(body, speaker.alive());
-        empty(res, 202);
+        accepted(res, takeResponse(body, session, speaker.alive(), this.#options.peers));
         return;
       case 'batch':
         this.#batch(res, body, speaker);
@@ -107,43 +107,101 @@ export class LegacyEdge {
     }
   }
 
-  /** Opens the session's own stream, or resumes one. */
+  /** Opens the session's own stream, or resumes one; where that lives elsewhere, the request is sent on. */
   get(req: IncomingMessage, res: ServerResponse, caller: Caller): void {
-    const { sessions } = this.#options;
+    const { sessions, peers } = this.#options;
     const session = sessionOf(req, caller, sessions);
     if (session instanceof RpcError) {
       refuse(res, undefined, session);
       return;
     }
-    const last = header(req, 'last-event-id');
-    const event = last === undefined ? undefined : parseEventId(last);
-    const known = event === undefined ? undefined : sessions.alive(session)?.stream(event.stream);
-    if (known !== undefined && event !== undefined) {
-      known.resume(res, event.number);
-      return;
-    }
-    const live = sessions.enliven(session);
-    if (live === undefined) {
-      this.#options.metrics.limitHit('liveSessions');
-      refuse(
-        res,
-        undefined,
-        new RpcError(own.overLimit, 'Too many sessions have streams; try again later', { status: 503 }),
-      );
-      return;
-    }
-    this.#listen(res, session, live);
+    if (this.#resumed(req, res, session)) return;
+    if (peers === undefined) this.#open(res, session);
+    else this.#getElsewhere(req, res, session, caller, peers);
   }
 
-  /** Ends the session. */
-  delete(req: IncomingMessage, res: ServerResponse, caller: Caller): void {
+  /** Resumes a stream that lives here; whoever sent the request on hears where there is none. */
+  resume(req: IncomingMessage, res: ServerResponse, caller: Caller): void {
     const session = sessionOf(req, caller, this.#options.sessions);
+    if (session instanceof RpcError) refuse(res, undefined, session);
+    else if (!this.#resumed(req, res, session)) empty(res, misdirected);
+  }
+
+  /** Ends the session, in all processes. */
+  delete(req: IncomingMessage, res: ServerResponse, caller: Caller): void {
+    const { sessions, peers } = this.#options;
+    const session = sessionOf(req, caller, sessions);
     if (session instanceof RpcError) {
       refuse(res, undefined, session);
       return;
     }
-    this.#options.sessions.end(session);
-    empty(res, 200);
+    sessions.end(session);
+    const told = peers?.tell({ method: 'DELETE', session });
+    if (told === undefined) empty(res, 200);
+    else void told.then(() => empty(res, 200));
+  }
+
+  /** Takes what another process passed on of a session: a message, or its end. */
+  take(req: IncomingMessage, res: ServerResponse, caller: Caller, body: Buffer): void {
+    const { sessions, log } = this.#options;
+    const session = sessionOf(req, caller, sessions);
+    if (session instanceof RpcError) {
+      refuse(res, undefined, session);
+      return;
+    }
+    if (req.method === 'DELETE') {
+      sessions.forget(session);
+      empty(res, 200);
+      return;
+    }
+    takePassed(body, this.#speaker(session), this.#options).then(
+      (message) => (message === undefined ? empty(res, 202) : json(res, 200, message)),
+      (error: unknown) => {
+        log.error({ err: error }, 'a message that was passed on failed by a fault of the gateway');
+        empty(res, 500);
+      },
+    );
+  }
+
+  #resumed(req: IncomingMessage, res: ServerResponse, session: Session): boolean {
+    const event = eventOf(req);
+    if (event === undefined) return false;
+    const stream = this.#options.sessions.alive(session)?.stream(event.stream);
+    stream?.resume(res, event.number);
+    return stream !== undefined;
+  }
+
+  /** A stream that was lost is where its events were made, the session's own at its home. */
+  #getElsewhere(
+    req: IncomingMessage,
+    res: ServerResponse,
+    session: Session,
+    caller: Caller,
+    peers: Peers,
+  ): void {
+    const home = peers.homeOf(session);
+    const atHome = (): void => {
+      const absent = (): void => refuse(res, undefined, refusal(404, unknownSession));
+      if (home === undefined) this.#open(res, session);
+      else peers.forward(req, res, { to: home, path: peerPath.stream, caller, absent });
+    };
+    const maker = peers.ownerOf(eventOf(req)?.stream ?? '');
+    if (maker === undefined || maker === home) atHome();
+    else peers.forward(req, res, { to: maker, path: peerPath.resume, caller, absent: atHome });
+  }
+
+  #open(res: ServerResponse, session: Session): void {
+    const live = this.#options.sessions.enliven(session);
+    if (live !== undefined) {
+      this.#listen(res, session, live);
+      return;
+    }
+    this.#options.metrics.limitHit('liveSessions');
+    refuse(
+      res,
+      undefined,
+      new RpcError(own.overLimit, 'Too many sessions have streams; try again later', { status: 503 }),
+    );
   }
 
   #initialize(res: ServerResponse, request: RequestMessage, caller: Caller): void {
@@ -158,11 +216,11 @@ export class LegacyEdge {
     );
   }
 
-  #speaker(session: Session, arrivedMs: number): Speaker {
+  #speaker(session: Session, arrivedMs?: number): Speaker {
     const { sessions } = this.#options;
     return {
       session,
-      arrivedMs,
+      ...(arrivedMs === undefined ? {} : { arrivedMs }),
       alive: () => sessions.alive(session),
       live: () => sessions.enliven(session),
     };
@@ -252,6 +310,11 @@ function json(res: ServerResponse, status: number, body: Buffer, headers: readon
     ...headers,
   ]);
   res.end(body);
+}
+
+function accepted(res: ServerResponse, heard: Promise<unknown> | undefined): void {
+  if (heard === undefined) empty(res, 202);
+  else void heard.then(() => empty(res, 202));
 }
 
 function empty(res: ServerResponse, status: number): void {

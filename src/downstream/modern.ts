@@ -5,11 +5,15 @@ import type { Notices } from '../gateway/notices.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { Call, type Caller } from '../protocol/call.ts';
-import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
+import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { textOf } from '../protocol/json.ts';
 import { climb } from '../protocol/ladder.ts';
-import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
+import { type InboundMessage, idOf, paramOf, type RequestMessage } from '../protocol/message.ts';
 import type { TurnEnd } from '../protocol/turn.ts';
 import { header } from './header.ts';
+import { peerPath } from './peer-lines.ts';
+import type { Peers } from './peers.ts';
+import { answer } from './refuse.ts';
 import { Responder } from './respond.ts';
 import type { Silence } from './silence.ts';
 
@@ -22,9 +26,13 @@ export interface ModernOptions {
   readonly silence: Silence;
   readonly turn: TurnEnd;
   readonly bufferBytesMax: number;
+  /** The others, where there are any that have calls which wait for answers. */
+  readonly peers?: Peers;
 }
 
 const paramPrefix = 'mcp-param-';
+const goneState =
+  'Invalid params: "requestState" has expired or was used before; send the request again without it';
 const noHeaders: ReadonlyMap<string, string> = new Map();
 
 function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
@@ -49,6 +57,7 @@ export function receive(
   arrivedMs: number,
   options: ModernOptions,
 ): void {
+  if (options.peers !== undefined && isElsewhere(req, res, inbound, caller, options.peers)) return;
   let call: Call | undefined;
   const responder = new Responder(res, {
     silence: options.silence,
@@ -89,6 +98,28 @@ export function receive(
     default:
       throw inbound satisfies never;
   }
+}
+
+/** A call that another process has, which waits for the answers that this brings, is sent on to it. */
+function isElsewhere(
+  req: IncomingMessage,
+  res: ServerResponse,
+  inbound: InboundMessage,
+  caller: Caller,
+  peers: Peers,
+): boolean {
+  if (inbound.kind !== 'request') return false;
+  const { request } = inbound;
+  const state = paramOf(request, 'requestState');
+  if (state === undefined) return false;
+  const to = peers.ownerOf(textOf(request.bytes, state) ?? '');
+  if (to === undefined) return false;
+  const absent = (): void => {
+    const gone = new RpcError(code.invalidParams, goneState);
+    answer(res, gone.status, errorMessage(idOf(request), gone));
+  };
+  peers.forward(req, res, { to, path: peerPath.call, caller, body: request.bytes, absent });
+  return true;
 }
 
 function refusalOf(

@@ -24,7 +24,7 @@ import { createGuard, type GuardOptions } from './guard.ts';
 import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
-import { messagesPath, ssePath } from './sse-edge.ts';
+import { messagesPath, refuseUnknown, ssePath, sseSessionOf } from './sse-edge.ts';
 import { dropStalled, stalledMs } from './stalled.ts';
 import { targetOf } from './target.ts';
 import { type FreshOptions, handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
@@ -141,7 +141,7 @@ function httpSse(
   caller: Caller,
   options: DownstreamOptions,
 ): boolean {
-  const { sse } = options.edges;
+  const { sse, peers } = options.edges;
   if (sse === undefined || (pathname !== ssePath && pathname !== messagesPath)) return false;
   const method = pathname === ssePath ? 'GET' : 'POST';
   if (req.method !== method) {
@@ -149,8 +149,15 @@ function httpSse(
     refuse(res, 405, `${pathname} takes ${method} only`, ['Allow', method]);
     return true;
   }
+  const to = peers?.ownerOf(pathname === ssePath ? '' : sseSessionOf(req));
   if (pathname === ssePath) sse.open(res, caller);
-  else {
+  else if (peers !== undefined && to !== undefined) {
+    const { url: target = messagesPath } = req;
+    const absent = (): void => refuseUnknown(res);
+    receiveBody(req, res, options, (body) =>
+      peers.forward(req, res, { to, path: target, caller, body, absent }),
+    );
+  } else {
     const client = sse.clientOf(req, res, caller);
     if (client !== undefined) receiveBody(req, res, options, (body) => sse.receive(client, res, body));
   }

@@ -1,46 +1,31 @@
 /** What the messages of a legacy client mean in its session, whatever transport they came on. */
-import type { Handler } from '../gateway/layers.ts';
 import type { Notices } from '../gateway/notices.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Call, Caller, Reply, ReplyRest } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
-import { type ScanOptions, textOf } from '../protocol/json.ts';
-import { logLevels } from '../protocol/log-levels.ts';
-import { idOf, type NotificationMessage, paramOf, type RequestMessage } from '../protocol/message.ts';
+import { idOf, type NotificationMessage, type RequestMessage } from '../protocol/message.ts';
 import { augment } from './augment.ts';
 import { clientRoots } from './client-roots.ts';
 import type { Asker } from './input.ts';
 import { runLegacyCall } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
+import type { Peers } from './peers.ts';
 import type { ProjectedPages } from './projection.ts';
 import type { Session } from './session.ts';
-import { subscribe } from './subscription.ts';
+import { busy, type SettingsContext, type Speaker, setLevel, watch } from './session-settings.ts';
 
-export interface MessagesContext {
-  readonly handler: Handler;
+export interface MessagesContext extends SettingsContext {
   readonly notices: Notices;
   /** The roots of a caller's client are others now; `ask` asks it for them. */
   rootsChanged(caller: Caller, ask: () => Promise<Readonly<Record<string, unknown>> | undefined>): void;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly scan: ScanOptions;
   readonly pages: ProjectedPages;
   /** Part of the ids of streams and questions, so that any replica knows whose they are. */
   readonly replica: string;
   random(): string;
   readonly nowMs: () => number;
-}
-
-/** Whose messages these are. */
-export interface Speaker {
-  readonly session: Session;
-  /** When the message was there, in milliseconds of the gateway's clock; undefined where its transport doesn't tell. */
-  readonly arrivedMs?: number;
-  /** What of the session lives here, where there is anything. */
-  readonly alive: () => LiveSession | undefined;
-  /** The same, made where there was nothing; undefined where too many live already. */
-  readonly live: () => LiveSession | undefined;
 }
 
 /** Where the messages of one request go; one of `reply`, `pass` and `cancelled` ends it. */
@@ -56,13 +41,11 @@ export interface Answering {
   cancelled(message: Buffer): void;
 }
 
-const plainResult = (id: Buffer, result = '{}'): Buffer =>
+export const plainResult = (id: Buffer, result = '{}'): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":${result}}`);
 
 const unknownMethod = (method: string): RpcError =>
   new RpcError(code.methodNotFound, `Method not found: ${method}`);
-
-const invalid = (what: string): RpcError => new RpcError(code.invalidParams, `Invalid params: ${what}`);
 
 /** Answers one request of a session, once. */
 export function answerRequest(
@@ -75,21 +58,12 @@ export function answerRequest(
     case 'ping':
       ownAnswer(request, speaker, answering, context)(undefined);
       return;
-    case 'logging/setLevel': {
-      const answer = ownAnswer(request, speaker, answering, context);
-      const level = textOf(request.bytes, paramOf(request, 'level')) ?? '';
-      if (!logLevels.includes(level)) {
-        answer(invalid('"level" is no log level'));
-        return;
-      }
-      const live = speaker.live();
-      live?.setLevel(level);
-      answer(live === undefined ? busy(context) : undefined);
+    case 'logging/setLevel':
+      settle(setLevel(request, speaker, context), ownAnswer(request, speaker, answering, context));
       return;
-    }
     case 'resources/subscribe':
     case 'resources/unsubscribe':
-      answerSubscription(request, speaker, ownAnswer(request, speaker, answering, context), context);
+      settle(watch(request, speaker, context), ownAnswer(request, speaker, answering, context));
       return;
     case 'tasks/get':
     case 'tasks/update':
@@ -104,6 +78,13 @@ export function answerRequest(
 
 /** What the edge answers itself: an empty result, or an error. */
 type OwnAnswer = (error: RpcError | undefined) => void;
+
+function settle(done: Promise<void>, answer: OwnAnswer): void {
+  done.then(
+    () => answer(undefined),
+    (error: unknown) => answer(asRpcError(error)),
+  );
+}
 
 /** It is counted here, since it never reaches the layers of the middle. */
 function ownAnswer(
@@ -126,76 +107,57 @@ function ownAnswer(
   };
 }
 
-function busy({ metrics }: MessagesContext): RpcError {
-  metrics.limitHit('liveSessions');
-  return new RpcError(own.overLimit, 'Too many sessions are busy; try again later');
-}
-
-/** Takes a notification: the cancellation of a call and changed roots mean something here, what nobody knows goes on. */
+/**
+ * Takes a notification: the cancellation of a call and changed roots mean something here and in all other processes, what
+ * nobody knows goes on. Resolves when the others have heard it, where they are told.
+ */
 export function takeNotification(
   notification: NotificationMessage,
   session: Session,
   live: LiveSession | undefined,
-  { notices, rootsChanged, replica, random }: MessagesContext,
-): void {
+  { notices, rootsChanged, replica, random, peers }: MessagesContext,
+): Promise<void> | undefined {
   const { method, bytes } = notification;
-  if (method === 'notifications/roots/list_changed') {
-    rootsChanged(session.caller, () => clientRoots(session, live, `${replica}.${random()}`));
-    return;
+  switch (method) {
+    case 'notifications/roots/list_changed':
+      rootsChanged(session.caller, () => clientRoots(session, live, `${replica}.${random()}`));
+      break;
+    case 'notifications/cancelled': {
+      const message = JSON.parse(bytes.toString('utf8')) as { params?: { requestId?: unknown } };
+      const id = message.params?.requestId;
+      if (id !== undefined) live?.cancel(JSON.stringify(id), 'The client cancelled the call');
+      break;
+    }
+    default:
+      notices(notification, session.caller);
+      return undefined;
   }
-  if (method !== 'notifications/cancelled') {
-    notices(notification, session.caller);
-    return;
-  }
-  const message = JSON.parse(bytes.toString('utf8')) as { params?: { requestId?: unknown } };
-  const id = message.params?.requestId;
-  if (id !== undefined) live?.cancel(JSON.stringify(id), 'The client cancelled the call');
+  return peers?.tell({ method: 'POST', session, body: bytes });
 }
 
-/** Takes the client's answer to a question. */
-export function takeResponse(body: Buffer, live: LiveSession | undefined): void {
+/** Takes the client's answer to a question, or passes it to the process that asked; resolves when that has it. */
+export function takeResponse(
+  body: Buffer,
+  session: Session | undefined,
+  live: LiveSession | undefined,
+  peers: Peers | undefined,
+): Promise<unknown> | undefined {
   const message = JSON.parse(body.toString('utf8')) as {
     id?: unknown;
     result?: unknown;
     error?: { code?: unknown; message?: unknown };
   };
   const { error, result, id } = message;
+  const asker = peers?.ownerOf(String(id));
+  if (asker !== undefined && session !== undefined)
+    return peers?.ask(asker, { method: 'POST', session, body });
   live?.answer(
     String(id),
     error === undefined
       ? { kind: 'result', result }
       : { kind: 'error', code: Number(error.code), message: String(error.message) },
   );
-}
-
-/** A subscription of these revisions is a listen for one URI that lasts until it is taken back. */
-function answerSubscription(
-  request: RequestMessage,
-  { session, live: enliven }: Speaker,
-  answer: OwnAnswer,
-  context: MessagesContext,
-): void {
-  const uri = textOf(request.bytes, paramOf(request, 'uri'));
-  if (uri === undefined) {
-    answer(invalid('"uri" must be a string'));
-    return;
-  }
-  const live = enliven();
-  if (live === undefined) {
-    answer(busy(context));
-    return;
-  }
-  if (request.method === 'resources/unsubscribe') {
-    live.unsubscribe(uri);
-    answer(undefined);
-    return;
-  }
-  const { handler, scan } = context;
-  const { version } = session.facts;
-  subscribe({ uri, handler, caller: session.caller, version, meta: session.meta, scan, live }).then(
-    () => answer(undefined),
-    (error: unknown) => answer(asRpcError(error)),
-  );
+  return undefined;
 }
 
 function answerCall(

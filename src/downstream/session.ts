@@ -20,6 +20,8 @@ export interface SessionFacts {
   readonly expires: number;
   /** Tells two sessions with the same facts apart. */
   readonly nonce: string;
+  /** The process that has its own stream; absent where one serves alone. */
+  readonly home?: string;
 }
 
 export interface Session {
@@ -34,6 +36,8 @@ export interface Session {
 export interface SessionsOptions {
   readonly seal: Seal;
   readonly now: () => number;
+  /** Of sessions that begin here, where there are several processes. */
+  readonly home?: string;
   random(): string;
   /** Sessions that have something alive here: streams, calls, levels. */
   readonly liveMax: number;
@@ -115,7 +119,7 @@ export class Sessions {
 
   /** A new session; its id is at most 1 KiB, for which what the client says of extensions is dropped if need be. */
   create(version: string, capabilities: Json, clientInfo: Json, caller: string): Session {
-    const { seal, now, random } = this.#options;
+    const { seal, now, random, home } = this.#options;
     const facts: SessionFacts = {
       version,
       capabilities: known(version, capabilities),
@@ -123,6 +127,7 @@ export class Sessions {
       caller,
       expires: now() + lifetimeMs,
       nonce: random(),
+      ...(home === undefined ? {} : { home }),
     };
     const whole = seal.seal(facts);
     if (whole.length <= idBytesMax) return this.#keep(whole, facts);
@@ -154,6 +159,11 @@ export class Sessions {
     const { now, metrics } = this.#options;
     const { expires, version } = session.facts;
     metrics.sessionEnded(version, Math.min(lifetimeMs, lifetimeMs - (expires - now())) / 1000);
+    this.forget(session);
+  }
+
+  /** The same for one that was ended elsewhere, and counted there. */
+  forget(session: Session): void {
     this.#ids ??= newIds();
     this.#ids.ended.set(session.id, true);
     this.#ids.opened.delete(session.id);

@@ -26,6 +26,16 @@ export interface SseEdgeOptions extends MessagesContext {
 export const ssePath = '/sse';
 export const messagesPath = '/messages';
 
+/** The id that a request to `/messages` names; empty where it names none. */
+export function sseSessionOf({ url = '' }: IncomingMessage): string {
+  return new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('sessionId') ?? '';
+}
+
+const unknownClient = `This session is unknown or has ended: open ${ssePath} again`;
+
+/** Answers that nobody has such a session. */
+export const refuseUnknown = (res: ServerResponse): void => refuse(res, 404, unknownClient);
+
 interface Client {
   readonly caller: Caller;
   readonly stream: EventStream;
@@ -70,11 +80,10 @@ export class SseEdge {
 
   /** Whose messages these are; undefined after it was answered that they are nobody's. */
   clientOf(req: IncomingMessage, res: ServerResponse, caller: Caller): SseClient | undefined {
-    const url = req.url ?? '';
-    const id = new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('sessionId') ?? '';
+    const id = sseSessionOf(req);
     const client = this.#clients.get(id);
     if (client !== undefined && client.caller.name === caller.name) return client;
-    refuse(res, 404, `This session is unknown or has ended: open ${ssePath} again`);
+    refuseUnknown(res);
     return undefined;
   }
 

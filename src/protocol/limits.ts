@@ -7,6 +7,7 @@ export const limitNames = [
   'callsInFlight',
   'childQueue',
   'connections',
+  'forwards',
   'headers',
   'instances',
   'listItems',

@@ -12,7 +12,7 @@ export interface Parkable {
 
 /** Where a call is parked. */
 export interface Place {
-  /** The `requestState` under which it can be taken up again. */
+  /** The `requestState` under which it can be taken up again; it begins with the name of the process that has the call. */
   readonly state: string;
   /** For how long it waits there. */
   ageMs(): number;
@@ -37,6 +37,8 @@ interface State {
   readonly expires: number;
 }
 
+/** In no name, and in nothing that is sealed. */
+const separator = '.';
 const parkedMax = 1_000;
 const parkMs = 600_000;
 
@@ -74,7 +76,7 @@ export class Parks<T extends Parkable> {
     }, parkMs);
     timer.unref();
     this.#parked.set(key, { item, timer });
-    const state = seal.seal({
+    const sealed = seal.seal({
       replica,
       upstream,
       key,
@@ -83,7 +85,7 @@ export class Parks<T extends Parkable> {
       expires: sinceMs + parkMs,
     } satisfies State);
     return {
-      state,
+      state: `${replica}${separator}${sealed}`,
       ageMs: () => now() - sinceMs,
       leave: () => {
         clearTimeout(timer);
@@ -95,9 +97,11 @@ export class Parks<T extends Parkable> {
   /** What a state stands for; throws an RpcError where it is not this caller's, for another request, or used before. */
   take(state: string, call: Call): T {
     const { seal, upstream, now } = this.#options;
-    const opened = seal.open(state);
+    const at = state.indexOf(separator);
+    const opened = seal.open(state.slice(at + 1));
     if (!isState(opened) || opened.upstream !== upstream || opened.caller !== contextOf(call.caller))
       throw refused('is not one that this gateway gave you');
+    if (opened.replica !== state.slice(0, Math.max(at, 0))) throw refused('was changed');
     if (opened.digest !== digestOf(call)) throw refused('belongs to another request');
     const parked = this.#parked.get(opened.key);
     if (parked === undefined || now() >= opened.expires) throw refused('has expired or was used before');

@@ -171,8 +171,16 @@ describePairs(
     test.runIf(!isModern)('is taken back when its call is cancelled, which the server hears', async () => {
       const params = { name: 'up__interview', arguments: { kinds: 'sampling' } };
       const client = kind.transport === 'http' ? await pair.gateway.connect(everyCapability) : pair.client;
-      const opened = await client.open('tools/call', params);
-      const question = await opened.next();
+      // Of several processes one may still wait for the end of a call that was cancelled before.
+      const { opened, question } = await vi.waitFor(
+        async () => {
+          const asking = await client.open('tools/call', params);
+          const first = await asking.next();
+          expect(first.method).toBe('sampling/createMessage');
+          return { opened: asking, question: first };
+        },
+        { timeout: 15_000 },
+      );
       await opened.cancel();
       const taken = await opened.next();
       expect(taken).toMatchObject({

@@ -8,6 +8,7 @@ import { parseConfig } from '../../src/config/parse.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { Reload } from '../../src/reloads.ts';
+import type { Seat } from '../../src/seat.ts';
 
 export interface Gateway {
   /** The URL of `/mcp`. */
@@ -29,6 +30,8 @@ export interface GatewayOptions {
   readonly settle?: boolean;
   /** `debug` without it. */
   readonly level?: 'trace' | 'debug';
+  /** Alone without it. */
+  readonly seat?: Seat;
 }
 
 const drainMs = 1_000;
@@ -53,11 +56,8 @@ export async function startGateway(config: object, options: GatewayOptions = {})
       if (lines.length < linesMax) lines.push(JSON.parse(line) as Record<string, unknown>);
     },
   };
-  const app = await startApp(parsed, {
-    log: createLog({ level: options.level ?? 'debug', secrets, pretty: false, destination }),
-    env,
-    secrets,
-  });
+  const log = createLog({ level: options.level ?? 'debug', secrets, pretty: false, destination });
+  const app = await startApp(parsed, { log, env, secrets }, options.seat);
   if (options.settle !== false) await app.settled();
   return {
     get url() {

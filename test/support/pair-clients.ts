@@ -3,6 +3,7 @@ import { modernMeta } from './channel-client.ts';
 import { startChannelGateway } from './channel-gateway.ts';
 import { startGateway } from './gateway.ts';
 import { type Message, openCall } from './modern-client.ts';
+import { startRotating } from './rotating.ts';
 import { createSseReader } from './sse.ts';
 
 type Params = Readonly<Record<string, unknown>>;
@@ -54,6 +55,8 @@ export interface ClientKind {
   readonly name: string;
   readonly version: string;
   readonly transport: 'http' | 'stdio';
+  /** How many it is in front of, each of which gets one request after the other. */
+  readonly processes: number;
   start(config: object): Promise<PairGateway>;
 }
 
@@ -250,12 +253,14 @@ async function beginSession(
   return headers;
 }
 
-const overHttp = (version: string): ClientKind => ({
-  name: `a client of ${version} over HTTP`,
+/** In front of one process, or of several of which each request comes to the next. */
+const overHttp = (version: string, processes = 1): ClientKind => ({
+  name: `a client of ${version} over HTTP${processes === 1 ? '' : ` in front of ${processes} processes`}`,
   version,
   transport: 'http',
+  processes,
   async start(config) {
-    const gateway = await startGateway(config);
+    const gateway = await (processes === 1 ? startGateway(config) : startRotating(config, processes));
     const { url } = gateway;
     return {
       connect: async (capabilities = everyCapability) => {
@@ -274,6 +279,7 @@ const overStdio = (version: string): ClientKind => ({
   name: `a client of ${version} over stdio`,
   version,
   transport: 'stdio',
+  processes: 1,
   async start(config) {
     const gateway = await startChannelGateway(config);
     const { client } = gateway;
@@ -314,6 +320,9 @@ export const clientKinds: readonly ClientKind[] = [
   overHttp('2025-11-25'),
   overHttp('2025-06-18'),
   overHttp('2025-03-26'),
+  overHttp('2026-07-28', 3),
+  overHttp('2025-11-25', 3),
+  overHttp('2025-03-26', 2),
   overStdio('2026-07-28'),
   overStdio('2025-11-25'),
 ];

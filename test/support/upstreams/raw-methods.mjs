@@ -69,8 +69,9 @@ function listen(state, exchange) {
     exchange.notify({ jsonrpc: '2.0', method, params: { ...body, _meta } });
   };
   notify('notifications/subscriptions/acknowledged', { notifications: params.notifications });
-  state.subscriptions.set(id, { filter: params.notifications, notify });
-  exchange.signal.addEventListener('abort', () => state.subscriptions.delete(id));
+  // Several clients may use one id.
+  state.subscriptions.set(exchange, { filter: params.notifications, notify });
+  exchange.signal.addEventListener('abort', () => state.subscriptions.delete(exchange));
 }
 
 const shared = {

@@ -1,0 +1,46 @@
+/** The other processes that serve the same address, as one of them has them: where it reaches them, and where they reach it. */
+import type { Config } from './config/config.ts';
+import type { OpenBodies } from './downstream/body.ts';
+import type { Edges } from './downstream/edge.ts';
+import { startPeerListener } from './downstream/peer-listener.ts';
+import { Peers } from './downstream/peers.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Seat } from './seat.ts';
+
+/** What they are told; undefined where there are none. */
+export const peersOf = ({ name, peers }: Seat, metrics: Metrics): Peers | undefined =>
+  peers && new Peers({ ...peers, name, metrics });
+
+/** Where they reach this one. */
+export interface PrivateDoor {
+  /** Serves by another config from the next request on. */
+  use(config: Config): void;
+  stop(ms: number): Promise<void>;
+}
+
+interface PrivateDoorParts {
+  readonly seat: Seat;
+  readonly bodies: OpenBodies;
+  /** Edges that send nothing on. */
+  edges(config: Config): Edges;
+}
+
+/** Opens it; there is none where this process is alone. */
+export async function openPrivateDoor(
+  config: Config,
+  { seat: { peers }, bodies, edges }: PrivateDoorParts,
+): Promise<PrivateDoor | undefined> {
+  if (peers === undefined) return undefined;
+  const { socket, token } = peers;
+  const optionsOf = (next: Config) => ({
+    edges: edges(next),
+    bodies,
+    bodyBytesMax: next.limits.bodyBytesMax,
+    bodiesBytesMax: next.limits.bodiesBytesMax,
+  });
+  const listener = await startPeerListener({ socket, token, ...optionsOf(config) });
+  return {
+    use: (next) => listener.use(optionsOf(next)),
+    stop: (ms) => listener.stop(ms),
+  };
+}
