@@ -21,11 +21,12 @@ import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { offerOf } from './offers.ts';
 import { Deadlines } from './policy/deadline.ts';
-import { type ReportContext, upstreamEvents } from './reports.ts';
+import { type ReportContext, type Reports, upstreamEvents } from './reports.ts';
 import { type Change, Roster } from './roster.ts';
 import type { Seat } from './seat.ts';
 import type { Identity } from './upstream/dialect.ts';
-import { TaskIds } from './upstream/task-ids.ts';
+import type { Followers } from './upstream/followers.ts';
+import { plainTaskIds, SealedTaskIds, type TaskIds } from './upstream/task-ids.ts';
 import { Upstream } from './upstream/upstream.ts';
 
 export interface CoreContext {
@@ -39,6 +40,8 @@ export interface CoreContext {
   /** What this gateway is called across restarts, for the children that it leaves behind when killed. */
   readonly instance: string;
   readonly seat: Seat;
+  /** Where its servers are used by other processes: who follows them. Nobody calls them through its own handler. */
+  readonly followers?: Followers;
 }
 
 export interface Core {
@@ -87,6 +90,23 @@ const heard = (
   taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
 });
 
+function followedReports({ followers }: CoreContext, context: ReportContext): Reports {
+  const reports = upstreamEvents(context);
+  if (followers === undefined) return reports;
+  return {
+    ...reports,
+    events: followers.told(reports.events),
+    ended: (upstream) => {
+      reports.ended(upstream);
+      followers.ended(upstream);
+    },
+  };
+}
+
+/** Those who use the servers of another process seal ids themselves. */
+const taskIdsOf = ({ followers, secret }: CoreContext): TaskIds =>
+  followers === undefined ? new SealedTaskIds(createSeal(secret, 'task', randomBytes)) : plainTaskIds;
+
 /** Builds everything and starts nothing. */
 export function buildCore(context: CoreContext): Core {
   const { config, log, metrics, secrets, secret, identity } = context;
@@ -94,9 +114,9 @@ export function buildCore(context: CoreContext): Core {
   const logs = new Logs();
   const updates = new Updates();
   const taskUpdates = new TaskUpdates();
-  const taskIds = new TaskIds(createSeal(secret, 'task', randomBytes));
+  const taskIds = taskIdsOf(context);
   const admission = new Admission(config.limits.callsInFlightMax, metrics);
-  const reports = upstreamEvents({
+  const reports = followedReports(context, {
     log,
     metrics,
     secrets,
@@ -156,7 +176,7 @@ export function buildCore(context: CoreContext): Core {
       roster.start(change);
       catalogs.reconfigure(next, change.offers);
       roster.retire(change.removed, {
-        isUsed: (upstream) => bulkheads.isBusy(upstream),
+        isUsed: (upstream) => bulkheads.isBusy(upstream) || context.followers?.isFollowed(upstream) === true,
         ended: (source) => {
           if (source instanceof Upstream) reports.ended(source);
           if (catalogs.shared.member(source.name) === undefined) metrics.upstreamGone(source.name);

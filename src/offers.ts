@@ -36,7 +36,10 @@ export function offerOf(server: ServerConfig, context: OfferContext): Offer {
     max: config.limits.instancesMax,
     idleMs: server.idleTimeoutMs,
     open: (whose) => open(server, context, whose),
-    changed: (count) => metrics.upstreamInstances(server.name, count),
+    changed: (count) => {
+      // Counted where they run.
+      if (server.target.kind !== 'owned') metrics.upstreamInstances(server.name, count);
+    },
     ended: reports.ended,
     refused: () => metrics.limitHit('instances'),
     now: nowMs,
@@ -56,7 +59,7 @@ function open(server: ServerConfig, context: OfferContext, whose: string | undef
     taskIds,
     replica,
     randomText: () => randomBytes(12).toString('base64url'),
-    events: reports.events,
+    events: server.target.kind === 'owned' ? reports.owned : reports.events,
     stderr: reports.stderr,
     mask: secrets.mask,
     now: nowMs,

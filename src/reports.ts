@@ -5,6 +5,7 @@ import { LineLimiter } from './observe/line-limiter.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import { ownedEvents } from './owned-reports.ts';
 import { Unresponsive } from './upstream/pulse.ts';
 import { ChildEnded } from './upstream/stdio.ts';
 import type { TaskNotice } from './upstream/task-notice.ts';
@@ -14,6 +15,8 @@ import { upstreamKey } from './upstream/upstream-key.ts';
 
 export interface Reports {
   readonly events: UpstreamEvents;
+  /** Of children that another process runs. */
+  readonly owned: UpstreamEvents;
   stderr(upstream: string, chunk: Buffer, context: string | undefined): void;
   /** The upstream of one context has ended for good. */
   ended(upstream: Upstream): void;
@@ -134,6 +137,7 @@ export function upstreamEvents(context: ReportContext): Reports {
       sinkOf(name, whose).push(chunk);
     },
     ended: (upstream) => {
+      if (upstream.transport === 'owned') return;
       gauges.down(upstream);
       // Nobody is refused by a breaker that is gone.
       if (upstream.context !== undefined) metrics.breakerOpen(upstream.name, false);
@@ -141,6 +145,7 @@ export function upstreamEvents(context: ReportContext): Reports {
       sinks.delete(upstream.key);
       log.info({ upstream: upstream.name, context: upstream.context }, `${upstream.name}: ended`);
     },
+    owned: ownedEvents({ log, metrics, catalogs, resourceUpdated: updated, taskChanged, logged }),
     events: {
       up: (upstream) => {
         gauges.up(upstream);

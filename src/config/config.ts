@@ -20,6 +20,16 @@ export interface HttpTarget {
   readonly transport: 'auto' | 'streamable-http' | 'sse';
 }
 
+/** A child process that another process runs, which is asked for it; never in a file. */
+export interface OwnedTarget {
+  readonly kind: 'owned';
+  /** The path of the owner's Unix socket. */
+  readonly socket: string;
+  readonly token: string;
+  /** Another one where another program runs. */
+  readonly digest: string;
+}
+
 export interface ServerConfig {
   readonly name: string;
   /** What goes before a local name, separator included; empty for none. */
@@ -54,7 +64,7 @@ export interface ServerConfig {
   readonly passthrough: readonly string[];
   /** Whether requests to those paths carry the target's headers. */
   readonly passthroughHeaders: boolean;
-  readonly target: StdioTarget | HttpTarget;
+  readonly target: StdioTarget | HttpTarget | OwnedTarget;
 }
 
 /** A server of the config that is not used: switched off there, or for want of a value that could not be filled in. */

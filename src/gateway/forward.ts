@@ -134,7 +134,7 @@ function send(
       call.request.method,
       call.known?.tool === undefined ? undefined : found.localKey,
       error,
-      transport === 'stdio' ? 'pipe' : 'tcp',
+      transport === 'stdio' || transport === 'owned' ? 'pipe' : 'tcp',
       era,
       ms / 1000,
     );

@@ -22,6 +22,7 @@ export const limitNames = [
   'pages',
   'parkedCalls',
   'passthrough',
+  'peerQueue',
   'result',
   'rounds',
   'sessionCalls',

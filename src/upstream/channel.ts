@@ -1,7 +1,12 @@
 /** What a transport to one upstream does: carries requests out and tells, per request, what came back. */
 
 import type { UpstreamMessage } from '../protocol/answer.ts';
+import type { Call } from '../protocol/call.ts';
 import type { Limit } from '../protocol/limits.ts';
+import type { ListKind } from '../protocol/methods.ts';
+import type { AskRoots } from './caller-roots.ts';
+import type { Profile } from './connection.ts';
+import type { RequestIds } from './slots.ts';
 
 /** One request to an upstream. Ids are the gateway's own, unique per channel. */
 export interface Outgoing {
@@ -11,6 +16,10 @@ export interface Outgoing {
   readonly body: Buffer;
   /** Header names and values in turn, for HTTP only (MCP-Protocol-Version, Mcp-Method, …). */
   readonly headers: readonly string[];
+  /** Undefined for a request of the gateway's own. */
+  readonly call?: Call;
+  /** The tool runs only as a task of 2025-11-25, which whoever is at the other end sees to. */
+  readonly asTask?: boolean;
 }
 
 /** The body of an answer that is longer than `limits.holdBytes`, still arriving. */
@@ -35,6 +44,12 @@ export interface ChannelEvents {
   message(message: Buffer): void;
   /** A response came for nothing that is open: the server is done with what was cancelled. */
   stray?(id: number): void;
+  /** It sleeps until it is called: nothing is open. */
+  asleep?(): void;
+  /** Whoever speaks to the server hears from now on when these lists change, and may have missed that. */
+  doubt?(kinds: readonly ListKind[]): void;
+  /** A log line of the one caller's server that belongs to no call. */
+  logged?(level: string, message: Buffer): void;
   /** The channel is gone (child exited, …) and every open exchange has failed; never called after `close`. */
   closed(cause: Error): void;
 }
@@ -67,11 +82,18 @@ export class ChannelError extends Error {
   }
 }
 
-/** How an upstream is spoken to; `sse` is the HTTP+SSE of 2024-11-05. */
-export type Transport = 'stdio' | 'streamable-http' | 'sse';
+/** How an upstream is spoken to; `sse` is the HTTP+SSE of 2024-11-05, `owned` the way to a child of another process. */
+export type Transport = 'stdio' | 'streamable-http' | 'sse' | 'owned';
 
 export interface Channel {
   readonly transport: Transport;
+  /**
+   * What the server said of itself to the process that has it: that one speaks the one dialect, and holds what has to be held of calls.
+   * Undefined where the server itself is at the other end.
+   */
+  readonly profile?: Profile;
+  /** Where ids must stay unique from one connection to the next. */
+  readonly ids?: RequestIds;
   send(outgoing: Outgoing, exchange: Exchange): void;
   /** Sends a notification or a response; resolves when the server has taken it, or can't: never rejects. */
   post(body: Buffer, headers: readonly string[]): Promise<void>;
@@ -82,6 +104,10 @@ export interface Channel {
   ): () => void;
   /** Whether the server gave a session, where the transport has such. */
   hasSession?(): boolean;
+  /** No answer will come to what the call with this id asked. */
+  leave?(id: number, why: 'refused' | 'cancelled'): void;
+  /** The roots of the one caller's client are others now; `ask` asks it. */
+  rootsChanged?(ask: AskRoots): void;
   /** Forgets an exchange: what still arrives for it is dropped. On HTTP its stream is closed too. */
   cancel(id: number): void;
   /** Ends it and all that it started; open exchanges fail with reason `closed`. `headers` go with its last words, where it has any. Safe to call twice. */

@@ -9,19 +9,20 @@ import { AskExchange, type Asked } from './ask-exchange.ts';
 import { askedReply, type StateOptions, stateEdit } from './asked-state.ts';
 import type { CallerRoots } from './caller-roots.ts';
 import type { Channel } from './channel.ts';
+import type { ConnectionEvents } from './connection-events.ts';
 import type { Dialect } from './dialect.ts';
 import { CallExchange, type Waiter } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { sortMessage } from './inbox.ts';
 import { OpenCalls } from './open-calls.ts';
 import { noTarget, type Target } from './outgoing.ts';
+import { passedQuestion } from './passed-question.ts';
 import { type ParkedCalls, Questions } from './questions.ts';
 import { canResume, resumeStream } from './resume.ts';
 import { SessionLevel } from './session-level.ts';
 import { isSessionLost, lostAgain, SessionLost } from './session-lost.ts';
 import { RequestIds } from './slots.ts';
 import type { TaskIds } from './task-ids.ts';
-import type { TaskNotice } from './task-notice.ts';
 import { taskEdit } from './task-reply.ts';
 import { runAsTask } from './task-run.ts';
 import {
@@ -39,25 +40,6 @@ export interface Profile {
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
   readonly serverInfo: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** What a connection tells of what came on it. */
-export interface ConnectionEvents {
-  listChanged(kinds: readonly ListKind[]): void;
-  resourceUpdated(uri: string): void;
-  taskChanged(notice: TaskNotice): void;
-  /** A log line that belongs to no call, of a server whose calls are all one caller's. */
-  logged(level: string, message: Buffer): void;
-  /** An exchange failed in the transport, not in the server's words. */
-  failed(error: Error): void;
-  /** A notification of a call went to its caller: counted. */
-  passed(kind: string): void;
-  /** A message that can't be used: counted. */
-  dropped(kind: string): void;
-  /** Something that the server asks was refused without asking anybody. */
-  refused(method: string, why: string): void;
-  /** The server has forgotten its session: opens a new one, once for all who ask. */
-  recover(): Promise<void>;
 }
 
 export interface ConnectionOptions {
@@ -82,7 +64,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #context: ExchangeContext;
   readonly #questions: Questions;
-  readonly #ids = new RequestIds();
+  readonly #ids: RequestIds;
   readonly #calls = new OpenCalls();
   #asks = 0;
   readonly #watches = new Map<number, { opened(): void; ended(): void }>();
@@ -91,6 +73,7 @@ export class Connection {
 
   constructor(channel: Channel, dialect: Dialect, options: ConnectionOptions) {
     this.channel = channel;
+    this.#ids = channel.ids ?? new RequestIds();
     this.#dialect = dialect;
     this.#options = options;
     options.callerRoots?.begin();
@@ -110,8 +93,10 @@ export class Connection {
       scan: options.scan,
       resultBytesMax: options.resultBytesMax,
       message: (bytes, exchange) => this.receive(bytes, exchange),
-      asked: (message, call) =>
-        this.#dialect.era === 'modern' ? askedReply(message, call, options.state) : undefined,
+      asked: (message, call) => {
+        if (channel.profile !== undefined) return passedQuestion(message, call, channel);
+        return this.#dialect.era === 'modern' ? askedReply(message, call, options.state) : undefined;
+      },
       taskEdit: (message, call) =>
         this.#dialect.era === 'modern'
           ? taskEdit(message, call, options.upstream, options.taskIds)
@@ -161,6 +146,8 @@ export class Connection {
 
   /** Sends one caller's call under the upstream's own name; rejects with an RpcError. An abort of the call cancels it here too. */
   send(call: Call, target: Target): Promise<Reply> {
+    // Whoever is at the other end keeps what is parked, and its states.
+    if (this.channel.profile !== undefined) return this.#sendOnce(call, target);
     if (this.#dialect.era === 'modern') {
       const edit = stateEdit(call, this.#options.state);
       return this.#sendOnce(call, edit === undefined ? target : { ...target, state: edit });
@@ -254,7 +241,8 @@ export class Connection {
 
   #sendOnce(call: Call, target: Target): Promise<Reply> {
     const body = (id: number): Buffer => this.#dialect.body(call, id, target);
-    if (target.asTask !== true) return this.#exchange(call, call.request.method, body, target);
+    if (target.asTask !== true || this.channel.profile !== undefined)
+      return this.#exchange(call, call.request.method, body, target);
     return runAsTask(call, body, {
       upstream: this.#options.upstream,
       scan: this.#options.scan,
@@ -278,7 +266,7 @@ export class Connection {
       const exchange = new CallExchange(id, this.#context, { call, resolve, reject });
       this.#calls.add(exchange);
       this.#listenToAbort(call, exchange);
-      this.channel.send({ id, method, body, headers }, exchange);
+      this.channel.send({ id, method, body, headers, call, asTask: target.asTask === true }, exchange);
     });
   }
 

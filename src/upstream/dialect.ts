@@ -79,6 +79,17 @@ function mirrored(method: string, name: string | undefined): string[] {
   return headers;
 }
 
+const none: readonly string[] = [];
+
+/** For a server that another process speaks to in its own era: that process takes the one dialect. */
+export const ownedDialect = (identity: Identity, era: Era, version: string): Dialect => ({
+  ...modernDialect(identity),
+  era,
+  version,
+  headers: () => none,
+  cancel: () => undefined,
+});
+
 /** A revision with sessions, after its handshake. */
 export const legacyDialect = (version: string, options: ScanOptions): Dialect => ({
   era: 'legacy',

@@ -84,11 +84,7 @@ export class Instances {
 
   /** The roots of the context's client are others now; `ask` asks it for them. */
   rootsChanged(context: string, ask: AskRoots): void {
-    const { callerRoots, live } = this.of(context);
-    callerRoots?.changed(ask);
-    // The modern era asks each time that it wants to know.
-    if (callerRoots !== undefined && live?.profile.dialect.era === 'legacy')
-      void live.connection.notify('notifications/roots/list_changed');
+    this.of(context).rootsChanged(ask);
   }
 
   /** The context is over, and its own with it. */

@@ -215,7 +215,11 @@ async function negotiateStdio(connection: Connection, options: NegotiateOptions)
 
 /** The profile of what is at the other end; rejects with an RpcError, ProbeEndedChild or PostRefused where there is none. */
 export async function negotiate(connection: Connection, options: NegotiateOptions): Promise<Profile> {
-  const { transport } = connection.channel;
+  const { transport, profile } = connection.channel;
+  if (profile !== undefined) {
+    connection.speak(profile.dialect);
+    return profile;
+  }
   // HTTP+SSE is of one revision, which knows no probe.
   if (!options.probe || transport === 'sse') return initialize(connection, options, options.timeoutMs);
   if (transport === 'stdio') return negotiateStdio(connection, options);

@@ -5,14 +5,16 @@ import { anonymous } from '../config/key-hash.ts';
 import type { Log } from '../observe/log.ts';
 import { routeOf } from '../protocol/answer.ts';
 import { CallerRoots } from './caller-roots.ts';
-import type { Channel, ChannelEvents, Transport } from './channel.ts';
+import type { Channel, Transport } from './channel.ts';
 import type { Identity } from './dialect.ts';
 import type { HttpOptions } from './http.ts';
+import { OwnedLink } from './owned-link.ts';
 import { Parks } from './parks.ts';
 import { StdioChannel } from './stdio.ts';
 import type { TaskIds } from './task-ids.ts';
 import { Upstream } from './upstream.ts';
 import type { UpstreamEvents } from './upstream-events.ts';
+import type { UpstreamOptions } from './upstream-options.ts';
 
 export interface OpenOptions {
   readonly config: Pick<Config, 'limits' | 'probe'>;
@@ -39,7 +41,10 @@ const connectTimeoutMs = 10_000;
 /** Lists, probes and watches must not wait for a place among calls. */
 const ownExchangesMax = 64;
 
-type Opener = (events: ChannelEvents, transport: Transport) => Channel | Promise<Channel>;
+interface Opener extends Pick<UpstreamOptions, 'open' | 'stopped'> {
+  /** Hands over the upstream that it opens for. */
+  started?(upstream: Upstream): void;
+}
 
 /** Loaded when the first server over HTTP starts, since a start without one is quicker without it. */
 const overHttp = async (transport: Transport, options: HttpOptions): Promise<Channel> =>
@@ -56,45 +61,62 @@ function opener(server: ServerConfig, options: OpenOptions, context: string | un
   const route = (bytes: Buffer) => routeOf(bytes, scan);
   switch (target.kind) {
     case 'stdio':
-      return (events) =>
-        new StdioChannel({
-          target,
-          name,
-          limits: { lineBytesMax: limits.resultBytesMax, queueBytesMax, exchangesMax },
-          instance: options.instance,
-          log,
-          events,
-          route,
-          mask: options.mask,
-          onStderr: (chunk) => options.stderr(name, chunk, context),
-          onNoise: (why) => options.events.dropped(name, why),
-        });
+      return {
+        open: (events) =>
+          new StdioChannel({
+            target,
+            name,
+            limits: { lineBytesMax: limits.resultBytesMax, queueBytesMax, exchangesMax },
+            instance: options.instance,
+            log,
+            events,
+            route,
+            mask: options.mask,
+            onStderr: (chunk) => options.stderr(name, chunk, context),
+            onNoise: (why) => options.events.dropped(name, why),
+          }),
+      };
     case 'http':
-      return (events, transport) =>
-        overHttp(transport, {
-          name,
-          url: target.url,
-          headers: target.headers,
-          limits: { holdBytes: limits.holdBytes, resultBytesMax: limits.resultBytesMax, exchangesMax },
-          connectTimeoutMs: Math.min(connectTimeoutMs, server.startTimeoutMs),
-          log,
-          events,
-          route,
-          now: options.now,
-        });
+      return {
+        open: (events, transport) =>
+          overHttp(transport, {
+            name,
+            url: target.url,
+            headers: target.headers,
+            limits: { holdBytes: limits.holdBytes, resultBytesMax: limits.resultBytesMax, exchangesMax },
+            connectTimeoutMs: Math.min(connectTimeoutMs, server.startTimeoutMs),
+            log,
+            events,
+            route,
+            now: options.now,
+          }),
+      };
+    case 'owned': {
+      const limitsOfLink = { messageBytesMax: limits.resultBytesMax, queueBytesMax, exchangesMax };
+      const link = new OwnedLink({ name, context, target, identity: options.identity, limits: limitsOfLink });
+      return {
+        open: (events) => link.open(events),
+        stopped: () => link.release(),
+        started: (upstream) => link.follow(() => upstream.start()),
+      };
+    }
     default:
       throw target satisfies never;
   }
 }
 
 function transportsOf({ target }: ServerConfig): readonly [Transport, ...Transport[]] {
-  if (target.kind === 'stdio') return ['stdio'];
+  if (target.kind !== 'http') return [target.kind];
   return target.transport === 'auto' ? ['streamable-http', 'sse'] : [target.transport];
 }
 
 /** An upstream that is not started yet; `context` is whose instance it is, if it is not everybody's. */
-export const openUpstream = (server: ServerConfig, options: OpenOptions, context?: string): Upstream =>
-  new Upstream({
+export function openUpstream(server: ServerConfig, options: OpenOptions, context?: string): Upstream {
+  const { started, ...opens } = opener(server, options, context);
+  const isOwned = server.target.kind === 'owned';
+  // Whoever may be anybody must not be told of one caller's roots, nor asked another's question.
+  const hasRoots = context !== undefined && context !== anonymous && !isOwned;
+  const upstream = new Upstream({
     name: server.name,
     ...(context === undefined ? {} : { context }),
     transports: transportsOf(server),
@@ -107,8 +129,7 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions, context
     // Those of single callers are ended by who keeps them.
     idleMs: context === undefined ? server.idleTimeoutMs : undefined,
     roots: server.roots,
-    // Whoever may be anybody must not be told of one caller's roots, nor asked another's question.
-    ...(context === undefined || context === anonymous ? {} : { callerRoots: new CallerRoots(server.roots) }),
+    ...(hasRoots ? { callerRoots: new CallerRoots(server.roots) } : {}),
     state: { upstream: server.name, seal: options.stateSeal, now: Date.now },
     taskIds: options.taskIds,
     parks: new Parks({
@@ -118,9 +139,12 @@ export const openUpstream = (server: ServerConfig, options: OpenOptions, context
       random: options.randomText,
       now: Date.now,
     }),
-    open: opener(server, options, context),
+    ...opens,
     events: options.events,
     log: options.log,
     now: options.now,
     random: options.random,
   });
+  started?.(upstream);
+  return upstream;
+}

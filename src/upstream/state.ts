@@ -1,5 +1,7 @@
 /** The states of an upstream. */
+import { own, RpcError } from '../protocol/errors.ts';
 import type { Connection, Profile } from './connection.ts';
+import { OwnerDown } from './owner-down.ts';
 
 /** An upstream that answers. */
 export interface Live {
@@ -23,8 +25,16 @@ export type UpstreamState =
   | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
   | { readonly kind: 'stopped' };
 
-/** What a caller is told of an upstream that is not up, after its name. */
-export function whyNotUp(state: UpstreamState, nowMs: number): string {
+/** What a caller is told of an upstream that is not up: nothing was sent to it. */
+export function notUp(name: string, state: UpstreamState, nowMs: number): RpcError {
+  // Another process says that this caller can't have it.
+  if (state.kind === 'down' && state.error instanceof OwnerDown && state.error.refusal !== undefined)
+    return state.error.refusal;
+  return new RpcError(own.upstreamDown, `server \`${name}\` ${whyNotUp(state, nowMs)}; nothing was sent`);
+}
+
+/** After its name. */
+function whyNotUp(state: UpstreamState, nowMs: number): string {
   switch (state.kind) {
     case 'down': {
       const inS = Math.max(0, Math.ceil((state.nextTryMs - nowMs) / 1000));

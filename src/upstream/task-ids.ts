@@ -25,7 +25,21 @@ const isRecord = (value: unknown): value is Json =>
 const isSealed = (value: unknown): value is Sealed =>
   isRecord(value) && typeof value['upstream'] === 'string' && typeof value['taskId'] === 'string';
 
-export class TaskIds {
+/** How ids of tasks are written for clients. */
+export interface TaskIds {
+  /** The id that the caller is given. */
+  seal(task: OpenedTask, caller: string): string;
+  /** Undefined where the id was not given to this caller. */
+  open(id: string, caller: string): OpenedTask | undefined;
+}
+
+/** Ids of servers as they are, where somebody else seals them. */
+export const plainTaskIds: TaskIds = {
+  seal: ({ taskId }) => taskId,
+  open: () => undefined,
+};
+
+export class SealedTaskIds implements TaskIds {
   readonly #seal: Seal;
 
   constructor(seal: Seal) {

@@ -1,16 +1,12 @@
 /** One configured upstream through its life: started, negotiated, watched, and started again when it went away. */
 
-import type { Log } from '../observe/log.ts';
-import { own, RpcError } from '../protocol/errors.ts';
-import type { ScanOptions } from '../protocol/json.ts';
 import { type ListKind, listKinds } from '../protocol/methods.ts';
-import type { StateOptions } from './asked-state.ts';
 import { bounded } from './bounded.ts';
-import type { CallerRoots } from './caller-roots.ts';
+import type { AskRoots, CallerRoots } from './caller-roots.ts';
 import { type Channel, ChannelError, type ChannelEvents, type Transport } from './channel.ts';
 import { Connection, type Profile } from './connection.ts';
 import { connectionEvents } from './connection-events.ts';
-import { type Identity, modernDialect } from './dialect.ts';
+import { modernDialect } from './dialect.ts';
 import { askedPatienceMs, reasonOf, startFailure } from './failure.ts';
 import type { KeyWatch } from './key-watch.ts';
 import { keyWatches } from './key-watches.ts';
@@ -23,42 +19,14 @@ import {
   PostRefused,
   ProbeEndedChild,
 } from './negotiate.ts';
-import { keepPulse, type PulseOptions, Unresponsive } from './pulse.ts';
-import type { ParkedCalls } from './questions.ts';
-import { type RestartSettings, Restarts } from './restarts.ts';
+import { OwnerDown } from './owner-down.ts';
+import { keepPulse, Unresponsive } from './pulse.ts';
+import { Restarts } from './restarts.ts';
 import { idle, retire } from './retire.ts';
-import { type Live, type UpstreamState, whyNotUp } from './state.ts';
-import { declaresTasks, type TaskIds } from './task-ids.ts';
-import type { UpstreamEvents } from './upstream-events.ts';
+import { type Live, notUp, type UpstreamState } from './state.ts';
+import { declaresTasks } from './task-ids.ts';
 import { upstreamKey } from './upstream-key.ts';
-
-export interface UpstreamOptions {
-  readonly name: string;
-  /** The authorization context whose instance it is; undefined where all share it. */
-  readonly context?: string;
-  /** In the order in which they are tried: a further one only where the server refused to be spoken to by the one before. */
-  readonly transports: readonly [Transport, ...Transport[]];
-  readonly identity: Identity;
-  readonly scan: ScanOptions;
-  readonly resultBytesMax: number;
-  readonly startTimeoutMs: number;
-  readonly restart: RestartSettings;
-  readonly probe: PulseOptions['probe'];
-  /** Absent where an idle upstream is kept. */
-  readonly idleMs?: number | undefined;
-  readonly roots: readonly string[];
-  /** The roots of the one caller whose it is; undefined where several share it. */
-  readonly callerRoots?: CallerRoots;
-  readonly parks: ParkedCalls;
-  readonly state: StateOptions;
-  readonly taskIds: TaskIds;
-  /** Opens the transport; a rejection is a start that failed. */
-  open(events: ChannelEvents, transport: Transport): Channel | Promise<Channel>;
-  readonly events: UpstreamEvents;
-  readonly log: Log;
-  readonly now: () => number;
-  readonly random: () => number;
-}
+import type { UpstreamOptions } from './upstream-options.ts';
 
 export class Upstream {
   readonly name: string;
@@ -162,10 +130,17 @@ export class Upstream {
     }
     const state = this.#state;
     if (state.kind === 'up') return state.live;
-    throw new RpcError(
-      own.upstreamDown,
-      `server \`${this.name}\` ${whyNotUp(this.#state, this.#options.now())}; nothing was sent`,
-    );
+    throw notUp(this.name, state, this.#options.now());
+  }
+
+  /** The roots of its one caller's client are others now; `ask` asks it for them. */
+  rootsChanged(ask: AskRoots): void {
+    const { live, callerRoots } = this;
+    live?.connection.channel.rootsChanged?.(ask);
+    callerRoots?.changed(ask);
+    // The modern era asks each time that it wants to know.
+    if (callerRoots !== undefined && live?.profile.dialect.era === 'legacy')
+      void live.connection.notify('notifications/roots/list_changed');
   }
 
   /** Watches what the one before it does, which only ends its calls. */
@@ -189,6 +164,7 @@ export class Upstream {
   async stop(): Promise<void> {
     const starting = this.#state.kind === 'starting' ? this.#state.done : undefined;
     this.#state = { kind: 'stopped' };
+    this.#options.stopped?.();
     clearTimeout(this.#timer);
     this.#disconnected();
     // A start that is under way may have opened a channel that nobody else knows of.
@@ -203,6 +179,9 @@ export class Upstream {
       message: (bytes) => connection.receive(bytes, undefined),
       stray: (id) => connection.stray(id),
       closed: (cause) => this.#lost(connection, cause),
+      asleep: () => this.#fellAsleep(connection),
+      doubt: (kinds) => this.#hears(kinds, false),
+      logged: (level, message) => this.#options.events.logged(this, level, message),
     };
     const channel = await this.#open(events);
     if (channel === undefined) return;
@@ -220,7 +199,7 @@ export class Upstream {
       if (this.#connection !== connection || this.#isStopped()) return;
       this.#state = { kind: 'up', live: { connection, profile }, sinceMs: this.#options.now() };
       this.#watch(connection, profile);
-      this.#lookAfter(connection, profile);
+      if (channel.profile === undefined) this.#lookAfter(connection, profile);
       for (const watch of [this.resources, this.tasks])
         watch
           .connected(connection, profile)
@@ -329,7 +308,8 @@ export class Upstream {
     this.#disconnected();
     // The next process may be another, and one that fell on its first words for another reason must be asked again.
     this.#probe = true;
-    const waitMs = this.#restarts.fell(upMs, askedPatienceMs(error));
+    const waitMs =
+      error instanceof OwnerDown ? error.waitMs : this.#restarts.fell(upMs, askedPatienceMs(error));
     this.#state = { kind: 'down', error, nextTryMs: now + waitMs };
     this.#options.events.down(this, error, restart);
     // At once where it was up, so that whoever calls now waits for it instead of being told that it is down.
@@ -375,15 +355,26 @@ export class Upstream {
     this.#options.events.asleep(this);
   }
 
+  /** The process that has it let it sleep. */
+  #fellAsleep(connection: Connection): void {
+    const { live } = this;
+    if (live?.connection === connection) this.#sleep(connection, live.profile);
+  }
+
+  /** Changes of these lists are told from now on; again, if they were before. */
+  #hears(kinds: readonly ListKind[], again: boolean): void {
+    this.#watching = true;
+    if (again) this.#options.events.listChanged(this, kinds);
+    else this.#options.events.mayHaveChanged(this, kinds);
+  }
+
   /** Keeps a stream open on which changes are told, where the upstream has one. */
   #watch(connection: Connection, profile: Profile): void {
     const { events, random, now } = this.#options;
+    // Whoever speaks to the server tells of them without being asked.
+    if (connection.channel.profile !== undefined) return;
     this.#unwatch = watchLists(connection, profile, {
-      open: (kinds, again) => {
-        this.#watching = true;
-        if (again) events.listChanged(this, kinds);
-        else events.mayHaveChanged(this, kinds);
-      },
+      open: (kinds, again) => this.#hears(kinds, again),
       ended: () => {
         this.#watching = false;
       },

@@ -63,8 +63,10 @@ const tuning = [
   'config/nearest.ts lengthMax',
   'downstream/respond.ts joinBytesMax',
   'protocol/answer-stream.ts keyBytesMax',
+  'protocol/frames.ts pieceBytesMax',
   'protocol/sse.ts looseMax',
   'upstream/child.ts joinBytesMax',
+  'upstream/framed-socket.ts joinBytesMax',
   'upstream/http-json.ts looseMax',
   'upstream/process-tree.ts pollMsMax',
 ];

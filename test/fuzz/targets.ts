@@ -1,6 +1,7 @@
 /** All that is fuzzed. A new target is a file beside this one and a line here. */
 import { answerMessages, longAnswers } from './answer-target.ts';
 import { configs } from './config-target.ts';
+import { frames } from './frame-target.ts';
 import { headerValues, paramHeaders } from './header-target.ts';
 import { responses } from './http1-target.ts';
 import { inboundMessages, scanner } from './json-target.ts';
@@ -20,6 +21,7 @@ export const targets: readonly Target[] = [
   lines,
   events,
   utf8Pieces,
+  frames,
   responses,
   headerValues,
   paramHeaders,

@@ -9,6 +9,7 @@ import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { Reload } from '../../src/reloads.ts';
 import type { Seat } from '../../src/seat.ts';
+import { startOwning } from './owning.ts';
 
 export interface Gateway {
   /** The URL of `/mcp`. */
@@ -32,6 +33,8 @@ export interface GatewayOptions {
   readonly level?: 'trace' | 'debug';
   /** Alone without it. */
   readonly seat?: Seat;
+  /** Whether its children are run by an owner beside it; the environment's GATEWAY_OWNED decides without it. */
+  readonly owned?: boolean;
 }
 
 const drainMs = 1_000;
@@ -57,7 +60,11 @@ export async function startGateway(config: object, options: GatewayOptions = {})
     },
   };
   const log = createLog({ level: options.level ?? 'debug', secrets, pretty: false, destination });
-  const app = await startApp(parsed, { log, env, secrets }, options.seat);
+  const isOwned = options.owned ?? process.env['GATEWAY_OWNED'] === '1';
+  const owner = isOwned ? await startOwning(parsed, { log, secrets, folder }) : undefined;
+  let current = parsed;
+  const taken = (from: Config): Config => owner?.taken(from) ?? from;
+  const app = await startApp(taken(parsed), { log, env, secrets }, options.seat ?? owner?.seat);
   if (options.settle !== false) await app.settled();
   return {
     get url() {
@@ -67,10 +74,20 @@ export async function startGateway(config: object, options: GatewayOptions = {})
       return app.admin;
     },
     app,
-    reload: (next) => app.reload(async () => parse(next)),
+    async reload(next) {
+      const reload = await app.reload(async () => {
+        const to = parse(next);
+        owner?.reconfigure(to);
+        return taken(to);
+      });
+      if (reload.kind === 'taken') current = parse(next);
+      else owner?.reconfigure(current);
+      return reload;
+    },
     lines,
     async stop() {
       await app.stop(drainMs);
+      await owner?.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -57,7 +57,8 @@ export interface ClientKind {
   readonly transport: 'http' | 'stdio';
   /** How many it is in front of, each of which gets one request after the other. */
   readonly processes: number;
-  start(config: object): Promise<PairGateway>;
+  /** `owned` where the gateway's children are run by another process, as far as that can be. */
+  start(config: object, owned?: boolean): Promise<PairGateway>;
 }
 
 /** How messages travel. */
@@ -259,8 +260,10 @@ const overHttp = (version: string, processes = 1): ClientKind => ({
   version,
   transport: 'http',
   processes,
-  async start(config) {
-    const gateway = await (processes === 1 ? startGateway(config) : startRotating(config, processes));
+  async start(config, owned = false) {
+    const gateway = await (processes === 1
+      ? startGateway(config, owned ? { owned } : {})
+      : startRotating(config, processes));
     const { url } = gateway;
     return {
       connect: async (capabilities = everyCapability) => {
@@ -326,3 +329,8 @@ export const clientKinds: readonly ClientKind[] = [
   overStdio('2026-07-28'),
   overStdio('2025-11-25'),
 ];
+
+/** Those in front of a gateway whose children another process runs: what differs between revisions does not depend on that. */
+export const ownersClientKinds: readonly ClientKind[] = clientKinds.filter(
+  ({ version, transport }) => transport === 'http' && (version === '2026-07-28' || version === '2025-11-25'),
+);

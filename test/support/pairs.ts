@@ -1,7 +1,13 @@
 /** Runs one suite of tests for every pair: each kind of client in front of each kind of upstream. */
 import { afterAll, beforeAll, describe } from 'vitest';
-import { describeEras, type UpstreamKind } from './eras.ts';
-import { type ClientKind, clientKinds, type PairClient, type PairGateway } from './pair-clients.ts';
+import { describeEras, describeOwned, type UpstreamKind } from './eras.ts';
+import {
+  type ClientKind,
+  clientKinds,
+  ownersClientKinds,
+  type PairClient,
+  type PairGateway,
+} from './pair-clients.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface Pair {
@@ -19,13 +25,15 @@ export function describePairs(
   define: (pair: Pair) => void,
   configOf: (server: Upstream['server']) => object = (up) => ({ servers: { up } }),
 ): void {
-  describeEras(name, (upstream) => {
+  const ofUpstream = (upstream: UpstreamKind): void => {
     let server: Upstream | undefined;
     beforeAll(async () => {
       server = await upstream.start();
     });
     // Several processes have one child together, which is another's to run.
-    const kinds = clientKinds.filter(({ processes }) => processes === 1 || upstream.transport !== 'stdio');
+    const kinds = (upstream.owned ? ownersClientKinds : clientKinds).filter(
+      ({ processes }) => processes === 1 || upstream.transport !== 'stdio',
+    );
     for (const kind of kinds) {
       describe(`to ${kind.name}`, () => {
         let gateway: PairGateway | undefined;
@@ -35,7 +43,7 @@ export function describePairs(
           return value;
         };
         beforeAll(async () => {
-          gateway = await kind.start(configOf(started(server).server));
+          gateway = await kind.start(configOf(started(server).server), upstream.owned);
           client = await gateway.connect();
         });
         afterAll(async () => gateway?.stop());
@@ -54,5 +62,7 @@ export function describePairs(
         });
       });
     }
-  });
+  };
+  describeEras(name, ofUpstream);
+  describeOwned(name, ofUpstream);
 }

@@ -8,7 +8,7 @@ import { type Channel, ChannelError, type Exchange, type Outgoing } from '../../
 import { Connection } from '../../src/upstream/connection.ts';
 import { legacyDialect, modernDialect } from '../../src/upstream/dialect.ts';
 import { Parks } from '../../src/upstream/parks.ts';
-import { TaskIds } from '../../src/upstream/task-ids.ts';
+import { SealedTaskIds } from '../../src/upstream/task-ids.ts';
 
 const scan = { strict: false, depthMax: 64 };
 const identity = { name: 'gateway', version: '1.0.0' };
@@ -45,7 +45,7 @@ function connect(era: keyof typeof dialects, transport: Channel['transport'] = '
     resultBytesMax: 1_000_000,
     roots: [],
     state: { upstream: 'up', seal: createSeal(Buffer.alloc(32), 'state', randomBytes), now: Date.now },
-    taskIds: new TaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
+    taskIds: new SealedTaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
     parks: new Parks({
       upstream: 'up',
       seal: createSeal(Buffer.alloc(32), 'park', randomBytes),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { Upstream, type UpstreamOptions } from '../../src/upstream/upstream.ts';
+import { Upstream } from '../../src/upstream/upstream.ts';
+import type { UpstreamOptions } from '../../src/upstream/upstream-options.ts';
 
 test('a transport that can not be loaded leaves its server down, and is tried again', async () => {
   const told: string[] = [];

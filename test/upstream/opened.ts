@@ -9,7 +9,7 @@ import { Secrets } from '../../src/observe/secrets.ts';
 import type { ListKind } from '../../src/protocol/methods.ts';
 import { openUpstream } from '../../src/upstream/open.ts';
 import type { Live } from '../../src/upstream/state.ts';
-import { TaskIds } from '../../src/upstream/task-ids.ts';
+import { SealedTaskIds } from '../../src/upstream/task-ids.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 
 export interface Opened {
@@ -57,7 +57,7 @@ export function openOne(server: object, more: object = {}): Opened {
     instance: `test-${process.pid}`,
     parkSeal: createSeal(Buffer.alloc(32), 'park', randomBytes),
     stateSeal: createSeal(Buffer.alloc(32), 'state', randomBytes),
-    taskIds: new TaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
+    taskIds: new SealedTaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
     replica: 'here',
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),

@@ -8,7 +8,7 @@ import type { Channel, Exchange } from '../../src/upstream/channel.ts';
 import { Connection } from '../../src/upstream/connection.ts';
 import { legacyDialect } from '../../src/upstream/dialect.ts';
 import { Parks } from '../../src/upstream/parks.ts';
-import { TaskIds } from '../../src/upstream/task-ids.ts';
+import { SealedTaskIds } from '../../src/upstream/task-ids.ts';
 
 const scan = { strict: false, depthMax: 64 };
 
@@ -39,7 +39,7 @@ function connect({ isolated = false }: { isolated?: boolean } = {}) {
     roots: ['file:///configured'],
     callerRoots: isolated ? new CallerRoots(['file:///configured']) : undefined,
     state: { upstream: 'up', seal: sealOf('state'), now: Date.now },
-    taskIds: new TaskIds(sealOf('task')),
+    taskIds: new SealedTaskIds(sealOf('task')),
     parks: new Parks({
       upstream: 'up',
       seal: sealOf('park'),
