@@ -9,10 +9,10 @@ import { type Front, openFront } from './front.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { RootLog } from './observe/log.ts';
-import { createMetrics } from './observe/metrics.ts';
+import { createMetrics, type Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import type { Caller } from './protocol/call.ts';
-import { type Reload, Reloads } from './reloads.ts';
+import { type Agreed, type Reload, Reloads } from './reloads.ts';
 import { aloneSeat, type Seat } from './seat.ts';
 import { healthOf } from './status.ts';
 import { endOrphans } from './upstream/process-tree.ts';
@@ -26,13 +26,15 @@ export interface App {
   /** The config that is in force. */
   readonly config: Config;
   health(): readonly UpstreamHealth[];
+  readonly metrics: Metrics;
   /** Resolves when every upstream has come up or failed once, at the latest after its `startTimeout`. */
   settled(): Promise<void>;
   /**
    * Takes in the config that `load` brings, all of it at once, and ends only what it changed; where it can't be brought or
-   * taken in, all stays as it is and the log says why. One after the other: of several that wait, the last.
+   * taken in, all stays as it is and the log says why. One after the other: of several that wait, the last. What is ready to be
+   * taken in waits for what `agreed` says.
    */
-  reload(load: () => Promise<Config>): Promise<Reload>;
+  reload(load: () => Promise<Config>, agreed?: Agreed): Promise<Reload>;
   /**
    * Fails `/readyz` at once, lets calls in flight end within `drainMs`, then ends all upstreams and listeners. With grace,
    * new connections are taken for the first part of that time, until nobody comes: a load balancer has to notice first.
@@ -42,13 +44,18 @@ export interface App {
   kill(): void;
 }
 
+/** What serves clients, whether it is one process or several. */
+export type Served = Pick<App, 'endpoint' | 'admin' | 'config' | 'reload' | 'stop' | 'kill'>;
+
 export interface AppContext {
   readonly log: RootLog;
   readonly env: NodeJS.ProcessEnv;
   readonly secrets: Secrets;
+  /** The key of all seals, where another process has loaded it. */
+  readonly secret?: Buffer;
 }
 
-const drainDefaultMs = 25_000;
+export const drainDefaultMs = 25_000;
 /** After the calls have ended, answers may still be on their way to slow clients. */
 const lingerMs = 500;
 /** Of the time to drain, the part in which whoever comes is still let in; the rest is for calls to end. */
@@ -62,14 +69,14 @@ const calmMs = 1_000;
 /** Starts listening and, beside that, every upstream; rejects where it can't listen. */
 export async function startApp(
   config: Config,
-  { log, env, secrets }: AppContext,
+  { log, env, secrets, secret: handed }: AppContext,
   seat: Seat = aloneSeat,
 ): Promise<App> {
   const version = packageVersion();
   const instance = instanceOf(config);
   const withoutOrphans = seat.owner === undefined ? endOrphans(instance) : undefined;
   const metrics = createMetrics({ version });
-  const secret = await loadSecret(config, env, log, randomBytes);
+  const secret = handed ?? (await loadSecret(config, env, log, randomBytes));
   const core = buildCore({
     config,
     log,
@@ -86,7 +93,9 @@ export async function startApp(
     upstreams: () => healthOf(reloads.config, core, core.catalogs.shared),
   };
   const parts = { core, health, metrics, log, secrets, secret, seat };
-  const reloads = new Reloads(config, { core, log, metrics, secrets, front: () => front });
+  // Where another process takes it in first, that one tells.
+  const told = seat.owner === undefined ? log : { ...log, info: log.debug, warn: log.debug };
+  const reloads = new Reloads(config, { core, log: told, metrics, secrets, front: () => front });
   // Before anything listens: the first call must meet servers that are starting.
   await withoutOrphans;
   const front = await openFront(config, parts);
@@ -108,8 +117,9 @@ export async function startApp(
       return reloads.config;
     },
     health: () => health.upstreams(),
+    metrics,
     settled: () => settled(core.catalogs.shared),
-    reload: (load) => reloads.reload(load),
+    reload: (load, agreed) => reloads.reload(load, agreed),
     stop: (drainMs = reloads.config.drainTimeoutMs ?? drainDefaultMs, hasGrace = false) => {
       reloads.close();
       stopping ??= stop(core, front, drainMs, hasGrace ? drainMs * graceShare : 0);

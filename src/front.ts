@@ -13,6 +13,7 @@ import type { Health } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import type { Prepared } from './reloads.ts';
 import type { Seat } from './seat.ts';
 
 export interface FrontParts {
@@ -26,18 +27,10 @@ export interface FrontParts {
   readonly seat: Seat;
 }
 
-/** All that another config needs, ready; exactly one of both is called. */
-interface Prepared {
-  /** Serves by it from now on. */
-  take(): void;
-  /** Takes back what was opened for it. */
-  drop(): void;
-}
-
 export interface Front {
   /** The URL of `/mcp`. */
   readonly endpoint: string;
-  /** The URL of the admin listener. */
+  /** The URL of the admin listener; empty where another process has it. */
   readonly admin: string;
   /** How many requests of clients have come so far. */
   readonly requests: number;
@@ -99,7 +92,8 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
   const first = optionsOf(config);
   const privateDoor = await openPrivateDoor(config, { seat, bodies, edges: edges.behind });
   let current = config;
-  let admin = await startAdmin(first.admin).catch(async (error: unknown) => {
+  const opening = seat.owner === undefined ? startAdmin(first.admin) : Promise.resolve(noAdmin);
+  let admin = await opening.catch(async (error: unknown) => {
     await privateDoor?.stop(0);
     throw error;
   });
@@ -171,8 +165,9 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
 }
 
 /** A listener made ready for another config: the same one, or another where its address is another. */
-interface Ready<T> extends Prepared {
+export interface Ready<T> extends Prepared {
   readonly opened: T | undefined;
+  take(): void;
 }
 
 const nothing = (): void => undefined;
@@ -196,8 +191,12 @@ async function prepareDownstream(
   return { opened: undefined, take: await downstream.prepare(options), drop: nothing };
 }
 
-async function prepareAdmin(options: AdminOptions, from: Config, admin: Admin): Promise<Ready<Admin>> {
-  if (isSame(from.admin, options.address))
+/** Of a process that another one speaks for. */
+const noAdmin: Admin = { url: '', prepare: nothing, use: nothing, close: () => Promise.resolve() };
+
+/** What takes the place of the admin listener, or the same one with other options. */
+export async function prepareAdmin(options: AdminOptions, from: Config, admin: Admin): Promise<Ready<Admin>> {
+  if (admin === noAdmin || isSame(from.admin, options.address))
     return { opened: undefined, take: () => admin.use(options), drop: nothing };
   const opened = await startAdmin(options);
   return { opened, take: nothing, drop: () => void opened.close() };

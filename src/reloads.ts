@@ -1,7 +1,6 @@
 /** From one config to the next, one at a time: prepared beside the one in force, then taken in at once, or refused whole. */
 import type { Config } from './config/config.ts';
 import type { Core, Reconfigured } from './core.ts';
-import type { Front } from './front.ts';
 import type { RootLog } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
@@ -12,13 +11,32 @@ export type Reload =
   | { readonly kind: 'refused'; readonly error: Error }
   | { readonly kind: 'passed-over' };
 
+/** Whether a config that is ready here is taken in: others may have to be ready for it too. */
+export type Agreed = () => Promise<boolean>;
+
+/** All that another config needs, ready; exactly one of both is called. */
+export interface Prepared {
+  /** Serves by it from now on; resolves, where it has to be waited for, when all do. */
+  take(): void | Promise<void>;
+  /** Takes back what was opened for it. */
+  drop(): void;
+}
+
+/** What a reload needs of what is shown outwards. */
+interface Outside {
+  readonly endpoint: string;
+  readonly admin: string;
+  /** Opens and reads what another config needs, and changes nothing yet; rejects with an error that says what is in its way. */
+  prepare(config: Config): Promise<Prepared>;
+}
+
 export interface ReloadParts {
-  readonly core: Core;
+  readonly core: Pick<Core, 'reconfigure'>;
   readonly log: RootLog;
   readonly metrics: Metrics;
   readonly secrets: Secrets;
   /** Asked for late, since it shows what is decided here. */
-  front(): Front;
+  front(): Outside;
 }
 
 type Load = () => Promise<Config>;
@@ -43,9 +61,9 @@ export class Reloads {
   }
 
   /** Never rejects; what is wrong is logged and counted. */
-  reload(load: Load): Promise<Reload> {
+  reload(load: Load, agreed?: Agreed): Promise<Reload> {
     this.#last = load;
-    const done = this.#running.then(() => this.#next(load));
+    const done = this.#running.then(() => this.#next(load, agreed));
     this.#running = done;
     return done;
   }
@@ -55,12 +73,12 @@ export class Reloads {
     this.#isClosed = true;
   }
 
-  async #next(load: Load): Promise<Reload> {
+  async #next(load: Load, agreed: Agreed | undefined): Promise<Reload> {
     if (this.#isOver(load)) return passedOver;
     const { log, metrics } = this.#parts;
     try {
       const config = await load();
-      const isTaken = !this.#isOver(load) && (await this.#take(config));
+      const isTaken = !this.#isOver(load) && (await this.#take(config, agreed));
       if (!isTaken) return passedOver;
       metrics.configReloaded('success');
       metrics.configRead(true);
@@ -79,12 +97,12 @@ export class Reloads {
   }
 
   /** False where it was given up. */
-  async #take(config: Config): Promise<boolean> {
+  async #take(config: Config, agreed: Agreed | undefined): Promise<boolean> {
     const { core, log, secrets, front } = this.#parts;
     // Before anything can tell of them.
     secrets.add(config.secrets);
     const prepared = await front().prepare(config);
-    if (this.#isClosed) {
+    if (this.#isClosed || (agreed !== undefined && !(await agreed())) || this.#isClosed) {
       prepared.drop();
       return false;
     }
@@ -93,14 +111,15 @@ export class Reloads {
     log.setLevel(config.log.level);
     const { endpoint, admin } = front();
     const done = core.reconfigure(config);
-    prepared.take();
+    const taken = prepared.take();
+    if (taken !== undefined) await taken;
     tell(done, log);
     if (front().endpoint !== endpoint || front().admin !== admin)
       log.info(
         { endpoint: front().endpoint, admin: front().admin },
         `serving ${front().endpoint} (admin ${front().admin})`,
       );
-    for (const key of ['stateDir', 'secret'] as const)
+    for (const key of ['stateDir', 'secret', 'workers'] as const)
       if (before[key] !== config[key])
         log.warn({}, `${key} has changed, which takes a restart to take effect`);
     return true;

@@ -47,6 +47,23 @@ function sourceKey(server: ServerConfig, { limits, probe }: Config): string {
   return JSON.stringify([made, bounds, probe, server.isolation === 'caller' ? instancesMax : undefined]);
 }
 
+/** What another config means for the servers, by their names. */
+export function changeBetween(before: Config, after: Config) {
+  const keysOf = (config: Config) =>
+    new Map(config.servers.map((server) => [server.name, sourceKey(server, config)]));
+  const old = keysOf(before);
+  const next = keysOf(after);
+  const names = [...next.keys()];
+  const added = names.filter((name) => !old.has(name));
+  const changed = names.filter((name) => old.has(name) && old.get(name) !== next.get(name));
+  return {
+    added,
+    changed,
+    removed: [...old.keys()].filter((name) => !next.has(name)),
+    kept: names.length - added.length - changed.length,
+  };
+}
+
 interface Known {
   readonly offer: Offer;
   readonly sourceKey: string;

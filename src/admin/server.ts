@@ -19,7 +19,7 @@ export interface AdminOptions {
   /** Host names beside those of loopback that may stand in Host. */
   readonly hosts: readonly string[];
   readonly access: AdminAccess;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'limitHit' | 'prepare' | 'scrape'>;
   readonly health: Health;
   readonly secrets: Secrets;
   readonly log: Log;
@@ -107,10 +107,14 @@ async function createApp({ hosts, access, metrics, health, secrets, log }: Admin
       .all(refuseMethod);
 
   serve('/healthz', (_req, res) => answer(res, healthz()));
-  serve('/readyz', (_req, res) => answer(res, readyz(health, secrets)));
+  serve('/readyz', async (_req, res) => {
+    await health.look?.();
+    answer(res, readyz(health, secrets));
+  });
   app.use(refuseHosts(hosts));
   serve('/metrics', allow(access.metrics), (req, res) => scrape(req, res, metrics));
-  serve('/', allow(access.status), (_req, res) => {
+  serve('/', allow(access.status), async (_req, res) => {
+    await health.look?.();
     res.setHeader('Content-Security-Policy', statusPolicy());
     res.type('html').send(statusPage(health, secrets));
   });
@@ -173,7 +177,7 @@ function answer(res: Response, { status, body }: HealthAnswer): void {
 const isGone = new Set<string | undefined>(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
 
 /** Streamed, since it can be long, and whoever reads it slowly shall not make the gateway keep it. */
-async function scrape(req: Request, res: Response, metrics: Metrics): Promise<void> {
+async function scrape(req: Request, res: Response, metrics: AdminOptions['metrics']): Promise<void> {
   const { contentType, parts } = metrics.scrape();
   res.setHeader('Content-Type', contentType);
   if (req.method === 'HEAD') {

@@ -1,5 +1,5 @@
 /** Keeps a gateway that runs at what its config says: at SIGHUP, and when one of the files has changed that the config comes from. */
-import type { App } from '../app.ts';
+import type { Served } from '../app.ts';
 import { type FileWatch, watchFiles } from '../config/file-watch.ts';
 import type { ConfigSources } from '../config/sources.ts';
 import type { Log } from '../observe/log.ts';
@@ -13,7 +13,7 @@ export interface Configured {
 }
 
 export interface ConfiguredOptions {
-  readonly app: Pick<App, 'reload'>;
+  readonly app: Pick<Served, 'reload'>;
   /** What the config was loaded from at the start. */
   readonly sources: ConfigSources;
   readonly log: Log;

@@ -4,7 +4,7 @@ import { nearest } from '../config/nearest.ts';
 import { packageVersion } from '../version.ts';
 import type { Command, ExitCode, Flags, Terminal } from './command.ts';
 import { commands } from './commands.ts';
-import { commandHint } from './usage.ts';
+import { commandHint, workerWord } from './usage.ts';
 
 /** A longer usage has a line of its own. */
 const usageWidth = 42;
@@ -123,8 +123,13 @@ function unknownCommand(name: string): string {
   return `There is no command ${JSON.stringify(name)}.${hint}`;
 }
 
+/** Whether `serve` has started this process as one of its workers, and speaks to it. */
+const isWorker = async (argv: readonly string[]): Promise<boolean> =>
+  argv[0] === workerWord && process.connected === true && (await import('node:cluster')).default.isWorker;
+
 /** The exit code; never throws for what a person can type. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  if (await isWorker(argv)) return (await import('../workers/worker.ts')).runWorker(terminal.env);
   let parsed: Parsed;
   try {
     parsed = parse(argv);

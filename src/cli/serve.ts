@@ -1,6 +1,9 @@
 /** `mcpyard serve`: runs the gateway until a signal ends it. */
-import { type App, startApp } from '../app.ts';
+import { fileURLToPath } from 'node:url';
+import { type AppContext, type Served, startApp } from '../app.ts';
+import type { Config } from '../config/config.ts';
 import { ConfigSources } from '../config/sources.ts';
+import { workersOf } from '../config/workers.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
@@ -8,11 +11,12 @@ import { type ExitCode, plural, type Run, readConfig } from './command.ts';
 import { type Configured, keepConfigured } from './configured.ts';
 import { awaitHangups, endSignals, hasTerminal } from './signals.ts';
 import { tellConfig } from './tell-config.ts';
+import { workerWord } from './usage.ts';
 
 const interruptDrainMs = 2_000;
 
 /** SIGTERM and SIGINT stop the gateway in order, a second one at once; SIGHUP stops it where it tells of a closed terminal. */
-function untilSignal(app: App, log: Log, notifier: Notifier, configured: Configured): Promise<ExitCode> {
+function untilSignal(app: Served, log: Log, notifier: Notifier, configured: Configured): Promise<ExitCode> {
   const hadTerminal = hasTerminal();
   return new Promise((resolve) => {
     let stopping = false;
@@ -45,11 +49,18 @@ function untilSignal(app: App, log: Log, notifier: Notifier, configured: Configu
 }
 
 /** Whoever presses Ctrl-C waits for it, and stands behind no load balancer. */
-const stopped = (app: App, signal: NodeJS.Signals): Promise<void> =>
+const stopped = (app: Served, signal: NodeJS.Signals): Promise<void> =>
   app.stop(
     app.config.drainTimeoutMs ?? (signal === 'SIGINT' ? interruptDrainMs : undefined),
     signal === 'SIGTERM',
   );
+
+/** Loads what only several processes need. */
+async function startWorkers(config: Config, context: AppContext, count: number): Promise<Served> {
+  const { startPrimary } = await import('../workers/primary.ts');
+  const program = { file: fileURLToPath(new URL('../main.js', import.meta.url)), args: [workerWord] };
+  return startPrimary(config, context, { count, program });
+}
 
 export const serve: Run = async (_args, flags, terminal) => {
   const { env, cwd } = terminal;
@@ -65,9 +76,11 @@ export const serve: Run = async (_args, flags, terminal) => {
   const secrets = new Secrets(config.secrets);
   const log = createLog({ level: config.log.level, secrets });
   tellConfig(config, log);
-  let app: App;
+  const context = { log, env, secrets };
+  const count = workersOf(config);
+  let app: Served;
   try {
-    app = await startApp(config, { log, env, secrets });
+    app = await (count === 1 ? startApp(config, context) : startWorkers(config, context, count));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
     terminal.err(`${error.message}\n`);
@@ -80,7 +93,8 @@ export const serve: Run = async (_args, flags, terminal) => {
   // Only now, since whoever hears of it may send signals.
   const { endpoint, admin } = app;
   const servers = plural(config.servers.length, 'server');
-  log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}`);
+  const workers = count === 1 ? '' : `, ${plural(count, 'worker')}`;
+  log.info({ endpoint, admin }, `serving ${endpoint} (admin ${admin}), ${servers}${workers}`);
   notifier.ready();
   if (hangups.came) configured.reload('SIGHUP');
   const exitCode = await ended;

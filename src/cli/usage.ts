@@ -5,3 +5,6 @@ export const commandHint = 'A command goes behind --, as in: mcpyard add NAME --
 
 /** The usage of `mcpyard key`. */
 export const keyUsage = 'key new NAME | list | remove NAME [--json]';
+
+/** No command: what `serve` starts its workers with, which nobody can type. */
+export const workerWord = '__worker';

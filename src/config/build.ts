@@ -143,6 +143,7 @@ export function buildConfig(settings: Settings, material: Material): Config {
     ...(stateDir === undefined ? {} : { stateDir: path.resolve(directory, stateDir) }),
     ...(secret === undefined ? {} : { secret }),
     legacySse: settings.legacySse,
+    workers: settings.workers,
     names: settings.names,
     lists: { deadlineMs: settings.lists.deadline, pageSize: settings.lists.pageSize },
     cache: { defaultTtlMs: settings.cache.defaultTtl, bytesMax: settings.cache.max },

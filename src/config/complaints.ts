@@ -53,6 +53,9 @@ function nearestBranch(branches: readonly (readonly Issue[])[]): readonly Issue[
   return branches.toSorted((a, b) => depth(b) - depth(a))[0] ?? [];
 }
 
+/** The message of a choice between forms that has none of its own. */
+const unsaid = 'Invalid input';
+
 const isAboutRoot = (issue: Issue): boolean => issue.code === 'invalid_type' && issue.path.length === 0;
 
 function unknownKey(key: string, path: Path): Complaint {
@@ -73,6 +76,7 @@ function complaintsAbout(issue: Issue, tree: unknown, above: Path): readonly Com
     case 'invalid_value':
       return [of(`expected one of ${issue.values.map(String).join(', ')}`)];
     case 'invalid_union': {
+      if (issue.message !== unsaid) return [of(issue.message)];
       if (issue.errors.every((branch) => branch.some(isAboutRoot))) {
         const expected = issue.errors.flatMap(([first]) =>
           first?.code === 'invalid_type' ? [first.expected] : [],

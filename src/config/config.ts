@@ -108,6 +108,8 @@ export interface Config {
   readonly secret?: string;
   /** Whether clients of 2024-11-05 are served over HTTP+SSE too. */
   readonly legacySse: boolean;
+  /** How many processes serve `listen`. */
+  readonly workers: number | 'auto';
   readonly names: { readonly separator: string; readonly max: number };
   readonly lists: { readonly deadlineMs: number; readonly pageSize: number };
   readonly cache: { readonly defaultTtlMs: number; readonly bytesMax: number };

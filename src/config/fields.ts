@@ -87,6 +87,16 @@ export const count = (min = 1, max = 1_000_000_000) => {
     .meta({ 'x-type': 'count' });
 };
 
+const workersMax = 64;
+
+/** A number of processes, or `auto`. */
+export const workerCount = () => {
+  const error = `expected a whole number from 1 to ${workersMax}, or auto`;
+  return z
+    .union([z.int().min(1, { error }).max(workersMax, { error }), z.literal('auto')], { error })
+    .meta({ 'x-type': 'count or `auto`' });
+};
+
 /** An address to listen on. */
 export const listenAddress = () =>
   textAs('HOST:PORT, such as 127.0.0.1:8808 or [::1]:8808', 'HOST:PORT', parseAddress);

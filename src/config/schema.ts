@@ -12,6 +12,7 @@ import {
   origin,
   size,
   text,
+  workerCount,
 } from './fields.ts';
 import { anonymous, callerNamePattern } from './key-hash.ts';
 import { serverNamePattern, serverSchema } from './server-schema.ts';
@@ -190,6 +191,10 @@ export const configSchema = z.strictObject({
   legacySse: documented(
     z.boolean().default(false),
     'Whether clients that know nothing newer than the HTTP+SSE of 2024-11-05 are served too, at `/sse` and `/messages`.',
+  ),
+  workers: documented(
+    workerCount().default(1),
+    'How many processes serve `listen` together, where one core is not enough for the calls; `auto` is one for each core. Another number takes a restart.',
   ),
   names: documented(names.prefault({}), 'Public names.'),
   lists: documented(lists.prefault({}), 'Lists that clients ask for.'),

@@ -1,16 +1,31 @@
 /** A number that goes up and down, by its labels: what of a metrics library the gauges need, without the time that one takes to load. */
 import { escapeLabel } from './rows.ts';
 
-export class Gauge<T extends string = string> {
-  readonly #head: string;
-  readonly #name: string;
-  readonly #labelNames: readonly T[];
+/** A gauge as a scrape sees it. */
+export interface GaugeRows {
+  readonly name: string;
+  readonly help: string;
   /** By the text of the labels. */
+  readonly values: ReadonlyMap<string, number>;
+}
+
+/** All of it in Prometheus' text format. */
+export function gaugeLines({ name, help, values }: GaugeRows): string {
+  let lines = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`;
+  for (const [text, value] of values)
+    lines += text === '' ? `${name} ${value}\n` : `${name}{${text}} ${value}\n`;
+  return lines;
+}
+
+export class Gauge<T extends string = string> implements GaugeRows {
+  readonly name: string;
+  readonly help: string;
+  readonly #labelNames: readonly T[];
   readonly #values = new Map<string, number>();
 
   constructor(name: string, help: string, labelNames: readonly T[] = []) {
-    this.#name = name;
-    this.#head = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`;
+    this.name = name;
+    this.help = help;
     this.#labelNames = labelNames;
   }
 
@@ -27,12 +42,8 @@ export class Gauge<T extends string = string> {
     this.#values.delete(this.#textOf(labels));
   }
 
-  /** All of it in Prometheus' text format. */
-  render(): string {
-    let lines = this.#head;
-    for (const [text, value] of this.#values)
-      lines += text === '' ? `${this.#name} ${value}\n` : `${this.#name}{${text}} ${value}\n`;
-    return lines;
+  get values(): ReadonlyMap<string, number> {
+    return this.#values;
   }
 
   #textOf(labels: Readonly<Record<T, string>>): string {

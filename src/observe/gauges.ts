@@ -1,10 +1,10 @@
 /** The gauges: what is true now of the process and of each upstream. */
 import { type ListKind, listKinds } from '../protocol/methods.ts';
-import { Gauge } from './gauge.ts';
+import { Gauge, type GaugeRows } from './gauge.ts';
 
 export interface Gauges {
-  /** All of them as they are now, in Prometheus' text format. */
-  render(): string;
+  /** All of them as they are now. */
+  now(): readonly GaugeRows[];
   requestStarted(): void;
   requestEnded(): void;
   upstreamUp(upstream: string, era: string, transport: string, up: boolean): void;
@@ -50,9 +50,9 @@ export function createGauges(version: string): Gauges {
   active.set({ side: 'upstream' }, 0);
 
   return {
-    render() {
+    now() {
       requests.set({}, inFlight);
-      return all.map((one) => one.render()).join('');
+      return all;
     },
     requestStarted() {
       inFlight += 1;
@@ -73,7 +73,7 @@ type MakeGauge = <T extends string>(name: string, help: string, labelNames?: rea
 
 type UpstreamGauges = Omit<
   Gauges,
-  'render' | 'requestStarted' | 'requestEnded' | 'subscriptions' | 'configRead'
+  'now' | 'requestStarted' | 'requestEnded' | 'subscriptions' | 'configRead'
 >;
 
 function upstreamGauges(gauge: MakeGauge): UpstreamGauges {

@@ -26,6 +26,8 @@ export interface Health {
   /** Whether clients are served: false until the listeners are up and from the moment that stopping begins. */
   ready(): boolean;
   upstreams(): readonly UpstreamHealth[];
+  /** Looks how they are now, where that has to be asked for; waits for no more than a moment. */
+  look?(): Promise<void>;
 }
 
 /** An answer in JSON. */

@@ -2,7 +2,7 @@
 import type { Era } from '../protocol/era.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { bridgeRows, counterFamilies, type ReloadResult, roundRows } from './counters.ts';
-import { exposedType, exposition } from './exposition.ts';
+import { exposedType, exposition, type Sources } from './exposition.ts';
 import { add, type Family, observe } from './families.ts';
 import { createGauges, type Gauges } from './gauges.ts';
 import { type BridgeOutcome, notificationKinds, other } from './labels.ts';
@@ -19,7 +19,7 @@ import type { Row } from './rows.ts';
 /** What a request of a client was counted under. */
 export type Operation = Row;
 
-export interface Metrics extends Omit<Gauges, 'render'> {
+export interface Metrics extends Omit<Gauges, 'now'> {
   /**
    * One request of a client has ended. `tool` and `prompt` are public names; `error` is the JSON-RPC code or
    * `tool_error`, undefined for a success. A name first seen with an error that says that nobody has it is `_OTHER`.
@@ -75,6 +75,8 @@ export interface Metrics extends Omit<Gauges, 'render'> {
   prepare(): void;
   /** What a scrape is answered, up to 16 MB, in parts that never keep the event loop for long. */
   scrape(): { readonly contentType: string; readonly parts: AsyncIterable<string> };
+  /** What scrapes are made of, for one of several processes; the same families in the same order in each. */
+  readonly sources: Sources;
   /** The same as one text. */
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -88,7 +90,7 @@ interface MetricsOptions {
 
 /** Nothing is shared between two of them but the figures of the process. */
 export function createMetrics({ version, buckets = operationBuckets }: MetricsOptions): Metrics {
-  const { render, ...gauges } = createGauges(version);
+  const { now, ...gauges } = createGauges(version);
   let loading: Promise<ProcessMetrics> | undefined;
   const ofProcess = (): Promise<ProcessMetrics> => {
     loading ??= import('./process-metrics.ts').then(({ processMetrics }) => processMetrics());
@@ -100,8 +102,9 @@ export function createMetrics({ version, buckets = operationBuckets }: MetricsOp
     rows: () => limitHit('metricRows'),
     labels: () => limitHit('metricLabels'),
   });
-  const all: readonly Family[] = [...Object.values(operations), ...Object.values(counters)];
-  const scrape = () => ({ contentType: exposedType, parts: exposition(all, render, ofProcess) });
+  const families: readonly Family[] = [...Object.values(operations), ...Object.values(counters)];
+  const sources: Sources = { families, gauges: now, process: ofProcess };
+  const scrape = () => ({ contentType: exposedType, parts: exposition(sources) });
   return {
     ...gauges,
     ...timings(operations, buckets),
@@ -109,6 +112,7 @@ export function createMetrics({ version, buckets = operationBuckets }: MetricsOp
     limitHit,
     // Where that fails, the first scrape says so.
     prepare: () => void ofProcess().catch(() => undefined),
+    sources,
     scrape,
     async exposition() {
       const { contentType, parts } = scrape();

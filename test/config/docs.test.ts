@@ -45,6 +45,7 @@ describe('every key of the design is documented with its default', () => {
     ['stateDir', '`$STATE_DIRECTORY`, else mcpyard in the XDG state folder'],
     ['secret', 'made once and kept in `stateDir`'],
     ['legacySse', '`false`'],
+    ['workers', '`1`'],
     ['drainTimeout', '25s on SIGTERM, 2s on SIGINT'],
     ['names.separator', '`__`'],
     ['names.max', '`50`'],

@@ -21,6 +21,7 @@ describe('an empty config', () => {
       auth: 'none',
       metrics: {},
       legacySse: false,
+      workers: 1,
       names: { separator: '__', max: 50 },
       lists: { deadlineMs: 5000, pageSize: 1000 },
       cache: { defaultTtlMs: 60_000, bytesMax: 64 * 1024 ** 2 },
@@ -80,6 +81,7 @@ trustedProxies: [10.0.0.0/8, ::1]
 stateDir: state
 secret: 0123456789abcdef0123456789abcdef
 legacySse: true
+workers: 4
 names: { separator: ., max: 64 }
 lists: { deadline: 2500ms, pageSize: 10 }
 cache: { defaultTtl: 0s, max: 1GiB }
@@ -119,6 +121,7 @@ servers:
     stateDir: '/etc/mcpyard/state',
     secret: '0123456789abcdef0123456789abcdef',
     legacySse: true,
+    workers: 4,
     names: { separator: '.', max: 64 },
     lists: { deadlineMs: 2500, pageSize: 10 },
     cache: { defaultTtlMs: 0, bytesMax: 1024 ** 3 },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Gauge } from '../../src/observe/gauge.ts';
+import { Gauge, gaugeLines } from '../../src/observe/gauge.ts';
 import { parseExposition } from './exposition-text.ts';
 
 const head = '# HELP things How many.\n# TYPE things gauge\n';
@@ -9,14 +9,16 @@ test('A gauge shows the last value of each combination of labels, in the order o
   gauge.set({ side: 'left', kind: 'a' }, 1);
   gauge.set({ kind: 'b', side: 'right' }, 2);
   gauge.set({ kind: 'a', side: 'left' }, 3.5);
-  expect(gauge.render()).toBe(`${head}things{kind="a",side="left"} 3.5\nthings{kind="b",side="right"} 2\n`);
+  expect(gaugeLines(gauge)).toBe(
+    `${head}things{kind="a",side="left"} 3.5\nthings{kind="b",side="right"} 2\n`,
+  );
 });
 
 test('One without labels, and one without values, are well-formed', () => {
   const gauge = new Gauge('things', 'How many.');
-  expect(gauge.render()).toBe(head);
+  expect(gaugeLines(gauge)).toBe(head);
   gauge.set({}, 0);
-  expect(gauge.render()).toBe(`${head}things 0\n`);
+  expect(gaugeLines(gauge)).toBe(`${head}things 0\n`);
 });
 
 test('It counts up and down from nothing, and forgets what is removed', () => {
@@ -25,14 +27,14 @@ test('It counts up and down from nothing, and forgets what is removed', () => {
   gauge.inc({ kind: 'a' }, 1);
   gauge.inc({ kind: 'b' }, -1);
   gauge.remove({ kind: 'c' });
-  expect(gauge.render()).toBe(`${head}things{kind="a"} 2\nthings{kind="b"} -1\n`);
+  expect(gaugeLines(gauge)).toBe(`${head}things{kind="a"} 2\nthings{kind="b"} -1\n`);
   gauge.remove({ kind: 'a' });
-  expect(gauge.render()).toBe(`${head}things{kind="b"} -1\n`);
+  expect(gaugeLines(gauge)).toBe(`${head}things{kind="b"} -1\n`);
 });
 
 test('Labels of any characters can be read again', () => {
   const gauge = new Gauge('things', 'How many.', ['kind']);
   const kind = 'a "quoted"\\ one\non two lines';
   gauge.set({ kind }, 1);
-  expect(parseExposition(gauge.render()).value('things', { kind })).toBe(1);
+  expect(parseExposition(gaugeLines(gauge)).value('things', { kind })).toBe(1);
 });

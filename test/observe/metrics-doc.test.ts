@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { exposition } from '../../src/observe/exposition.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { createWorkerMetrics } from '../../src/observe/worker-metrics.ts';
 import { type Exposition, parseExposition } from './exposition-text.ts';
 
 const isOurs = (name: string): boolean => name.startsWith('mcp');
@@ -47,7 +49,14 @@ async function everything(): Promise<Exposition> {
   metrics.authFailure('missing');
   metrics.passthrough('u', '200');
   metrics.notification('progress', 'sent');
-  return parseExposition((await metrics.exposition()).text);
+  const workers = createWorkerMetrics(['w0']);
+  const ofWorkers = exposition({
+    ...workers,
+    process: () => Promise.resolve({ render: () => Promise.resolve('') }),
+  });
+  let { text } = await metrics.exposition();
+  for await (const part of ofWorkers) text += part;
+  return parseExposition(text);
 }
 
 describe('docs/metrics.md', () => {

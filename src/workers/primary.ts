@@ -1,0 +1,180 @@
+/** The primary of several workers: it has what there is once, which is the children, the admin listener and the config. */
+import { randomBytes } from 'node:crypto';
+import { type AppContext, drainDefaultMs, instanceOf, type Served } from '../app.ts';
+import { loadSecret } from '../auth/secret.ts';
+import type { Config } from '../config/config.ts';
+import { buildCore, type Core } from '../core.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { createWorkerMetrics } from '../observe/worker-metrics.ts';
+import { Reloads } from '../reloads.ts';
+import { changeBetween } from '../roster.ts';
+import { endOrphans } from '../upstream/process-tree.ts';
+import { packageVersion } from '../version.ts';
+import { makePrivateFolder, type PrivateFolder } from './folder.ts';
+import { openPanel, type Panel } from './panel.ts';
+import { type Program, Workforce } from './workforce.ts';
+
+export interface WorkersOptions {
+  /** How many. */
+  readonly count: number;
+  readonly program: Program;
+}
+
+/** The servers that the primary runs itself. */
+const ownPart = (config: Config): Config => ({
+  ...config,
+  servers: config.servers.filter(({ target }) => target.kind === 'stdio'),
+});
+
+/** Starts the children, the admin listener and all workers; rejects where one of them can't serve, with nothing left. */
+export async function startPrimary(
+  config: Config,
+  context: AppContext,
+  options: WorkersOptions,
+): Promise<Served> {
+  if (ownPart(config).servers.length > 0)
+    throw Object.assign(new Error('workers: servers with `command` take a single process'), {
+      code: 'EWORKERS',
+    });
+  const folder = await makePrivateFolder(context.env);
+  const parts = await buildParts(folder, config, context, options);
+  const { core, workforce, standing } = parts;
+  try {
+    await endOrphans(instanceOf(config));
+    const panel = await openPanel(config, {
+      ...parts,
+      config: () => standing.config,
+      isServing: () => standing.isServing,
+    });
+    core.start();
+    await workforce.start().catch(async (error: unknown) => {
+      workforce.kill();
+      await Promise.all([panel.close(), core.stop()]);
+      throw error;
+    });
+    return serve(parts, panel);
+  } catch (error) {
+    folder.remove();
+    throw error;
+  }
+}
+
+/** What changes in its life. */
+interface Standing {
+  config: Config;
+  isServing: boolean;
+}
+
+type Parts = Awaited<ReturnType<typeof buildParts>>;
+
+async function buildParts(
+  folder: PrivateFolder,
+  config: Config,
+  { log, env, secrets }: AppContext,
+  { count, program }: WorkersOptions,
+) {
+  const version = packageVersion();
+  const metrics = createMetrics({ version });
+  const names = Array.from({ length: count }, (_, at) => `w${at}`);
+  const workerMetrics = createWorkerMetrics(names);
+  const secret = await loadSecret(config, env, log, randomBytes);
+  const token = randomBytes(32).toString('base64url');
+  const standing: Standing = { config, isServing: false };
+  const core: Core = buildCore({
+    config: ownPart(config),
+    log,
+    metrics,
+    secrets,
+    secret,
+    identity: { name: 'mcpyard', version },
+    instance: instanceOf(config),
+    seat: { name: 'primary' },
+  });
+  const workforce = new Workforce({
+    names,
+    program,
+    folder: folder.path,
+    token,
+    secret,
+    log,
+    metrics: workerMetrics,
+    config: () => standing.config,
+  });
+  return { folder, core, workforce, metrics, workerMetrics, standing, log, secrets };
+}
+
+/** All listen; from now on it takes in other configs, until it is stopped. */
+function serve(parts: Parts, panel: Panel): Served {
+  const { folder, core, workforce, metrics, standing, log, secrets } = parts;
+  standing.isServing = true;
+  metrics.configRead(true);
+  const outside = {
+    get endpoint() {
+      return workforce.endpoint;
+    },
+    get admin() {
+      return panel.url;
+    },
+    prepare: async (next: Config) => {
+      const all = await workforce.prepare(next);
+      const ready = await panel.prepare(next).catch((error: unknown) => {
+        all.drop();
+        throw error;
+      });
+      return {
+        take: () => {
+          ready.take();
+          return all.take();
+        },
+        drop: () => {
+          all.drop();
+          ready.drop();
+        },
+      };
+    },
+  };
+  const reconfigure = (next: Config) => {
+    const before = standing.config;
+    standing.config = next;
+    core.reconfigure(ownPart(next));
+    return changeBetween(before, next);
+  };
+  const reloads = new Reloads(standing.config, {
+    core: { reconfigure },
+    log,
+    metrics,
+    secrets,
+    front: () => outside,
+  });
+  let stopping: Promise<void> | undefined;
+  const stop = async (drainMs: number, hasGrace: boolean): Promise<void> => {
+    standing.isServing = false;
+    await workforce.stop(drainMs, hasGrace);
+    core.changes.stop();
+    await core.stop();
+    await panel.close();
+    folder.remove();
+  };
+  return {
+    get endpoint() {
+      return workforce.endpoint;
+    },
+    get admin() {
+      return panel.url;
+    },
+    get config() {
+      return reloads.config;
+    },
+    reload: (load) => reloads.reload(load),
+    stop: (drainMs = reloads.config.drainTimeoutMs ?? drainDefaultMs, hasGrace = false) => {
+      reloads.close();
+      stopping ??= stop(drainMs, hasGrace);
+      return stopping;
+    },
+    kill: () => {
+      workforce.kill();
+      core.kill();
+      folder.remove();
+    },
+  };
+}
