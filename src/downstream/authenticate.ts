@@ -1,5 +1,6 @@
 /** Who is calling: the bearer key of each request, and the one answer to whoever has no right key. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type AuthFailure, bearerOf } from '../auth/bearer.ts';
 import type { Keyring } from '../auth/keys.ts';
 import { anonymous } from '../config/key-hash.ts';
@@ -15,6 +16,12 @@ export interface AuthenticateOptions {
   refused(req: IncomingMessage, reason: AuthFailure): void;
 }
 
+/** Who sent the last right key on a connection: it need not be hashed anew with each request. */
+interface Admitted {
+  readonly token: string;
+  readonly caller: Caller;
+}
+
 const challenge = ['WWW-Authenticate', 'Bearer realm="mcpyard"'];
 
 /** Lets everybody in, as one caller. */
@@ -26,10 +33,17 @@ export function admitAll(): Authenticate {
 /** Lets in who sends a key of the ring. The answer to everybody else is the same, whatever is wrong. */
 export function requireKey(options: AuthenticateOptions): Authenticate {
   const { keyring, refused } = options;
+  const lastOf = new WeakMap<Socket, Admitted>();
   return (req, res) => {
     const presented = bearerOf(req.rawHeaders);
-    const caller = presented.kind === 'token' ? keyring.callerOf(presented.token) : undefined;
-    if (caller !== undefined) return caller;
+    const token = presented.kind === 'token' ? presented.token : undefined;
+    const last = lastOf.get(req.socket);
+    if (last !== undefined && last.token === token) return last.caller;
+    const caller = token === undefined ? undefined : keyring.callerOf(token);
+    if (token !== undefined && caller !== undefined) {
+      lastOf.set(req.socket, { token, caller });
+      return caller;
+    }
     refused(req, presented.kind === 'none' ? presented.failure : 'unknown');
     refuse(res, 401, 'A key is needed: send it as "Authorization: Bearer KEY"', challenge);
     return undefined;

@@ -44,10 +44,14 @@ export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyR
   };
   req.on('data', (chunk: Buffer) => {
     if (over) return;
+    // Most bodies come whole, and need neither be counted nor wait for their end.
+    if (chunk.length === declared) {
+      over = true;
+      reader.whole(chunk);
+      return;
+    }
     bytes += chunk.length;
     chunks.push(chunk);
-    // Most bodies come whole, and need not be counted.
-    if (chunk.length === declared) return;
     if (counted === 0) req.once('close', release);
     counted += chunk.length;
     bodies.bytes += chunk.length;

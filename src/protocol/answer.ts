@@ -15,6 +15,7 @@ import {
 } from './json.ts';
 import type { Limit } from './limits.ts';
 import { metaKey } from './message.ts';
+import { plainResultId } from './plain-result.ts';
 import { shapeOf } from './shape.ts';
 
 const leaf = null;
@@ -156,14 +157,16 @@ const answeredId =
   /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?(\d{1,15})"?\s*,\s*"(?:result|error)"\s*:/;
 const answerHeadBytes = 128;
 
-/** For the transports: which exchange a message belongs to, with the scan that told it. */
+/** For the transports: which exchange a message belongs to, with the scan that told it, if it took one. */
 export function routeOf(
   bytes: Buffer,
   options: ScanOptions,
 ):
-  | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned: UpstreamMessage }
+  | { readonly kind: 'response'; readonly id: number | undefined; readonly scanned?: UpstreamMessage }
   | { readonly kind: 'message' }
   | { readonly kind: 'noise'; readonly limit: Limit | undefined } {
+  const plain = plainResultId(bytes, options);
+  if (plain !== undefined) return { kind: 'response', id: plain };
   const scanned = scanUpstream(bytes, options);
   switch (scanned.kind) {
     case 'result':

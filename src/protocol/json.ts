@@ -193,20 +193,22 @@ export function stringAt(b: Buffer, start: number, end: number): string {
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
 }
 
-/** The index after the key at `i`, and whether it is spelled with escapes. */
-function skipKey(b: Buffer, i: number): { readonly end: number; readonly escaped: boolean } {
+/** The index after the key at `i`, negative where it is spelled with escapes. */
+function skipKey(b: Buffer, i: number): number {
   if (b[i] !== quote) throw syntax(i);
   for (let j = i + 1; ; j++) {
     const c = b[j];
-    if (c === quote) return { end: j + 1, escaped: false };
-    if (c === backslash) return { end: skipString(b, i, true), escaped: true };
+    if (c === quote) return j + 1;
+    if (c === backslash) return -skipString(b, i, true);
     if (c === undefined || c < 0x20) throw syntax(j);
   }
 }
 
 /** The member whose key stands at `i`; its key is empty where nobody asked for it. */
 function readMember(b: Buffer, i: number, shape: Shape, options: ScanOptions, depth: number): Member {
-  const { end: keyEnd, escaped } = skipKey(b, i);
+  const skipped = skipKey(b, i);
+  const escaped = skipped < 0;
+  const keyEnd = Math.abs(skipped);
   const at = skipSpace(b, keyEnd);
   if (b[at] !== colon) throw syntax(at);
   const start = skipSpace(b, at + 1);
@@ -244,8 +246,10 @@ export function readObject(
 }
 
 function add(members: Member[], member: Member): void {
-  if (member.isKnown && members.some((other) => other.isKnown && other.key === member.key))
-    throw new JsonFault('duplicate', `member "${member.key}" stands twice`);
+  if (member.isKnown)
+    for (const other of members)
+      if (other.isKnown && other.key === member.key)
+        throw new JsonFault('duplicate', `member "${member.key}" stands twice`);
   if (members.length >= membersMax) throw new JsonFault('members', `more than ${membersMax} members`);
   members.push(member);
 }

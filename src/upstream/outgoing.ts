@@ -39,7 +39,26 @@ function commonEdits(request: RequestMessage, id: number, target: Target): Edit[
 
 /** The body for an upstream of 2026-07-28. */
 export const modernBody = (request: RequestMessage, id: number, target: Target): Buffer =>
-  splice(request.bytes, commonEdits(request, id, target));
+  plainBody(request, id, target) ?? splice(request.bytes, commonEdits(request, id, target));
+
+/** The same where only an id and, after it, a name are other ones, as in most calls: copied once, without edits; undefined where there is more. */
+function plainBody(request: RequestMessage, id: number, { member, name, state }: Target): Buffer | undefined {
+  const { bytes, id: idAt, meta } = request;
+  if (member === undefined || name === undefined || state !== undefined || member.start < idAt.end)
+    return undefined;
+  if (find(meta, metaKey.progressToken) !== undefined) return undefined;
+  const idText = String(id);
+  const nameText = JSON.stringify(name);
+  const nameBytes = Buffer.byteLength(nameText);
+  const more = idText.length - (idAt.end - idAt.start) + nameBytes - (member.end - member.start);
+  const out = Buffer.allocUnsafe(bytes.length + more);
+  let at = bytes.copy(out, 0, 0, idAt.start);
+  at += out.write(idText, at, 'latin1');
+  at += bytes.copy(out, at, idAt.end, member.start);
+  at += out.write(nameText, at);
+  bytes.copy(out, at, member.end);
+  return out;
+}
 
 const reserved = 'io.modelcontextprotocol/';
 

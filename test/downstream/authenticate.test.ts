@@ -1,3 +1,4 @@
+import { Agent } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type AuthFailure, authFailures } from '../../src/auth/bearer.ts';
 import { createKeyring } from '../../src/auth/keys.ts';
@@ -30,6 +31,38 @@ test('a call with a key is its caller’s', async () => {
   for (const key of ['mcy_ann', 'mcy_bob', 'mcy_ann'])
     expect((await call(listener.url, 'tools/list', {}, { headers: bearer(key) })).status).toBe(200);
   expect(callers).toEqual(['ann', 'bob', 'ann']);
+});
+
+test('each request on a connection is its own key’s, whoever was let in on it before', async () => {
+  callers.length = 0;
+  refusals.length = 0;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const sockets = new Set<unknown>();
+  agent.on('free', (socket) => sockets.add(socket));
+  const send = (key: string | undefined) =>
+    exchange(
+      listener.url,
+      {
+        method: 'POST',
+        agent,
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': 'tools/list',
+          ...(key === undefined ? {} : bearer(key)),
+        },
+      },
+      requestText('tools/list', {}),
+    );
+  const statuses = [];
+  for (const key of ['mcy_ann', 'mcy_ann', 'mcy_bob', 'mcy_eve', undefined, 'mcy_ann'])
+    statuses.push((await send(key)).status);
+  agent.destroy();
+  expect(statuses).toEqual([200, 200, 200, 401, 401, 200]);
+  expect(callers).toEqual(['ann', 'ann', 'bob', 'ann']);
+  expect(refusals).toEqual(['unknown', 'missing']);
+  expect(sockets.size).toBe(1);
 });
 
 test('a session belongs to the caller whose key began it', async () => {
