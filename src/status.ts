@@ -51,7 +51,8 @@ function memberHealth(member: Member, within: Catalog, { catalogs, bulkheads }: 
     name: server.name,
     state: count === 0 ? 'idle' : stateOf(upstream),
     ...(count === undefined ? {} : { instances: count }),
-    transport: upstream.transport,
+    // Whoever runs the child, that is how it is spoken to.
+    transport: upstream.transport === 'owned' ? 'stdio' : upstream.transport,
     leftOut: catalog.leftOut(server.name),
     ...(bulkheads.isOpen(upstream) ? { breaker: 'open' as const } : {}),
     ...(dialect === undefined ? {} : { era: dialect.era, version: dialect.version }),

@@ -31,6 +31,8 @@ export interface PanelParts {
 
 export interface Panel {
   readonly url: string;
+  /** Loads what it answers with, before anybody asks. */
+  warm(): void;
   /** Gets ready for another config, as listeners do. */
   prepare(next: Config): Promise<{ take(): void; drop(): void }>;
   close(): Promise<void>;
@@ -57,7 +59,6 @@ export async function openPanel(config: Config, parts: PanelParts): Promise<Pane
   });
   let current = config;
   let admin: Admin = await startAdmin(optionsOf(config));
-  admin.prepare();
   return {
     get url() {
       return admin.url;
@@ -76,6 +77,7 @@ export async function openPanel(config: Config, parts: PanelParts): Promise<Pane
         drop: () => ready.drop(),
       };
     },
+    warm: () => admin.prepare(),
     close: () => admin.close(),
   };
 }

@@ -3,14 +3,17 @@ import { randomBytes } from 'node:crypto';
 import { type AppContext, drainDefaultMs, instanceOf, type Served } from '../app.ts';
 import { loadSecret } from '../auth/secret.ts';
 import type { Config } from '../config/config.ts';
+import { ownersConfig } from '../config/owned.ts';
 import { buildCore, type Core } from '../core.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { createWorkerMetrics } from '../observe/worker-metrics.ts';
 import { Reloads } from '../reloads.ts';
 import { changeBetween } from '../roster.ts';
+import { Followers } from '../upstream/followers.ts';
 import { endOrphans } from '../upstream/process-tree.ts';
 import { packageVersion } from '../version.ts';
-import { makePrivateFolder, type PrivateFolder } from './folder.ts';
+import { makePrivateFolder, ownerSocket, type PrivateFolder } from './folder.ts';
+import { type Owner, startOwner } from './owner.ts';
 import { openPanel, type Panel } from './panel.ts';
 import { type Program, Workforce } from './workforce.ts';
 
@@ -20,39 +23,33 @@ export interface WorkersOptions {
   readonly program: Program;
 }
 
-/** The servers that the primary runs itself. */
-const ownPart = (config: Config): Config => ({
-  ...config,
-  servers: config.servers.filter(({ target }) => target.kind === 'stdio'),
-});
-
 /** Starts the children, the admin listener and all workers; rejects where one of them can't serve, with nothing left. */
 export async function startPrimary(
   config: Config,
   context: AppContext,
   options: WorkersOptions,
 ): Promise<Served> {
-  if (ownPart(config).servers.length > 0)
-    throw Object.assign(new Error('workers: servers with `command` take a single process'), {
-      code: 'EWORKERS',
-    });
   const folder = await makePrivateFolder(context.env);
   const parts = await buildParts(folder, config, context, options);
   const { core, workforce, standing } = parts;
   try {
     await endOrphans(instanceOf(config));
+    const owner = await startOwner({ ...parts, ...parts.address, config: () => standing.config });
     const panel = await openPanel(config, {
       ...parts,
       config: () => standing.config,
       isServing: () => standing.isServing,
+    }).catch(async (error: unknown) => {
+      await owner.close();
+      throw error;
     });
     core.start();
     await workforce.start().catch(async (error: unknown) => {
       workforce.kill();
-      await Promise.all([panel.close(), core.stop()]);
+      await Promise.all([panel.close(), owner.close(), core.stop()]);
       throw error;
     });
-    return serve(parts, panel);
+    return serve(parts, panel, owner);
   } catch (error) {
     folder.remove();
     throw error;
@@ -78,10 +75,11 @@ async function buildParts(
   const names = Array.from({ length: count }, (_, at) => `w${at}`);
   const workerMetrics = createWorkerMetrics(names);
   const secret = await loadSecret(config, env, log, randomBytes);
-  const token = randomBytes(32).toString('base64url');
+  const address = { socket: ownerSocket(folder.path), token: randomBytes(32).toString('base64url') };
+  const followers = new Followers();
   const standing: Standing = { config, isServing: false };
   const core: Core = buildCore({
-    config: ownPart(config),
+    config: ownersConfig(config),
     log,
     metrics,
     secrets,
@@ -89,25 +87,40 @@ async function buildParts(
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
     seat: { name: 'primary' },
+    followers,
   });
   const workforce = new Workforce({
     names,
     program,
     folder: folder.path,
-    token,
+    owner: address,
     secret,
     log,
     metrics: workerMetrics,
     config: () => standing.config,
   });
-  return { folder, core, workforce, metrics, workerMetrics, standing, log, secrets };
+  const nowMs = (): number => performance.now();
+  return {
+    folder,
+    address,
+    followers,
+    core,
+    workforce,
+    metrics,
+    workerMetrics,
+    standing,
+    log,
+    secrets,
+    nowMs,
+  };
 }
 
 /** All listen; from now on it takes in other configs, until it is stopped. */
-function serve(parts: Parts, panel: Panel): Served {
+function serve(parts: Parts, panel: Panel, owner: Owner): Served {
   const { folder, core, workforce, metrics, standing, log, secrets } = parts;
   standing.isServing = true;
   metrics.configRead(true);
+  panel.warm();
   const outside = {
     get endpoint() {
       return workforce.endpoint;
@@ -136,7 +149,7 @@ function serve(parts: Parts, panel: Panel): Served {
   const reconfigure = (next: Config) => {
     const before = standing.config;
     standing.config = next;
-    core.reconfigure(ownPart(next));
+    core.reconfigure(ownersConfig(next));
     return changeBetween(before, next);
   };
   const reloads = new Reloads(standing.config, {
@@ -151,6 +164,7 @@ function serve(parts: Parts, panel: Panel): Served {
     standing.isServing = false;
     await workforce.stop(drainMs, hasGrace);
     core.changes.stop();
+    await owner.close();
     await core.stop();
     await panel.close();
     folder.remove();

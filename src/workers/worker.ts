@@ -27,7 +27,12 @@ const tell = (message: ToPrimary): Promise<void> =>
 const seatOf = ({ name, names, folder, token }: Start): Seat => ({
   name,
   owner: { socket: ownerSocket(folder), token },
-  peers: { names, socketOf: (of) => workerSocket(folder, of), socket: workerSocket(folder, name), token },
+  peers: {
+    names: names.filter((one) => one !== name),
+    socketOf: (of) => workerSocket(folder, of),
+    socket: workerSocket(folder, name),
+    token,
+  },
 });
 
 /** Serves until the primary says that it is over, or is gone; never returns. */

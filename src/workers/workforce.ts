@@ -1,6 +1,7 @@
 /** All workers of a primary: started, spoken to and ended together. */
 import cluster from 'node:cluster';
 import type { Config } from '../config/config.ts';
+import { ownedConfig } from '../config/owned.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
 import type { WorkerMetrics } from '../observe/worker-metrics.ts';
@@ -20,7 +21,8 @@ export interface WorkforceOptions {
   readonly names: readonly string[];
   readonly program: Program;
   readonly folder: string;
-  readonly token: string;
+  /** How the process that runs the children is reached; its token is that of all private sockets. */
+  readonly owner: { readonly socket: string; readonly token: string };
   /** The key of all seals. */
   readonly secret: Buffer;
   readonly log: Log;
@@ -183,13 +185,13 @@ export class Workforce {
   }
 
   #startOf(name: string, config: Config): Start {
-    const { names, folder, token, secret } = this.#options;
+    const { names, folder, owner, secret } = this.#options;
     return {
       kind: 'start',
       name,
       names,
       folder,
-      token,
+      token: owner.token,
       secret: secret.toString('base64'),
       config: this.#plainOf(config),
     };
@@ -198,6 +200,7 @@ export class Workforce {
   #plainOf(config: Config): Start['config'] {
     const { listen } = config;
     const isPicked = listen.port === 0 && this.#picked?.host === listen.host;
-    return plainConfig(isPicked && this.#picked !== undefined ? { ...config, listen: this.#picked } : config);
+    const owned = ownedConfig(config, this.#options.owner);
+    return plainConfig(isPicked && this.#picked !== undefined ? { ...owned, listen: this.#picked } : owned);
   }
 }
