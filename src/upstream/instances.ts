@@ -1,6 +1,7 @@
 /** One server with an upstream for each authorization context: started when it is needed, bounded in number, ended when idle. */
 import { own, RpcError } from '../protocol/errors.ts';
 import type { AskRoots } from './caller-roots.ts';
+import { refusalIn } from './state.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface InstancesOptions {
@@ -75,7 +76,9 @@ export class Instances {
   /** Why the context has none, if there is no room for it. */
   refusal(context: string): RpcError | undefined {
     const { max, name } = this.#options;
-    if (this.#slots.has(context) || this.#slots.size < max) return undefined;
+    const slot = this.#slots.get(context);
+    if (slot !== undefined) return refusalIn(slot.upstream.state);
+    if (this.#slots.size < max) return undefined;
     return new RpcError(
       own.overLimit,
       `server \`${name}\` runs for ${max} callers already (limits.instances), and each has one of its own; try again later`,

@@ -25,12 +25,16 @@ export type UpstreamState =
   | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
   | { readonly kind: 'stopped' };
 
+/** Why nobody here can have it, as the process that runs it says. */
+export const refusalIn = (state: UpstreamState): RpcError | undefined =>
+  state.kind === 'down' && state.error instanceof OwnerDown ? state.error.refusal : undefined;
+
 /** What a caller is told of an upstream that is not up: nothing was sent to it. */
 export function notUp(name: string, state: UpstreamState, nowMs: number): RpcError {
-  // Another process says that this caller can't have it.
-  if (state.kind === 'down' && state.error instanceof OwnerDown && state.error.refusal !== undefined)
-    return state.error.refusal;
-  return new RpcError(own.upstreamDown, `server \`${name}\` ${whyNotUp(state, nowMs)}; nothing was sent`);
+  return (
+    refusalIn(state) ??
+    new RpcError(own.upstreamDown, `server \`${name}\` ${whyNotUp(state, nowMs)}; nothing was sent`)
+  );
 }
 
 /** After its name. */

@@ -44,6 +44,8 @@ export interface OwnerOptions {
 }
 
 export interface Owner {
+  /** Breaks all connections, of which others may be made. */
+  cut(): void;
   /** Takes no more connections and ends those that there are; their calls are cancelled. */
   close(): Promise<void>;
 }
@@ -68,6 +70,7 @@ export async function startOwner(options: OwnerOptions): Promise<Owner> {
   await once(server, 'listening');
   await chmod(options.socket, 0o600);
   return {
+    cut: () => connections.cut(),
     close: async () => {
       const closed = once(server, 'close');
       server.close();
@@ -157,8 +160,12 @@ class Connections {
     this.#open.add(one);
   }
 
-  close(): void {
+  cut(): void {
     for (const one of [...this.#open]) one.close();
+  }
+
+  close(): void {
+    this.cut();
     this.#tenancies.close();
   }
 

@@ -9,7 +9,7 @@ import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { Reload } from '../../src/reloads.ts';
 import type { Seat } from '../../src/seat.ts';
-import { startOwning } from './owning.ts';
+import { type Owning, startOwning } from './owning.ts';
 
 export interface Gateway {
   /** The URL of `/mcp`. */
@@ -17,6 +17,8 @@ export interface Gateway {
   /** The URL of the admin listener. */
   readonly admin: string;
   readonly app: App;
+  /** What runs its children, where that is not itself. */
+  readonly owning: Owning | undefined;
   /** The log so far, one parsed line each. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
   /** Takes in another config in the way of the first. */
@@ -33,8 +35,8 @@ export interface GatewayOptions {
   readonly level?: 'trace' | 'debug';
   /** Alone without it. */
   readonly seat?: Seat;
-  /** Whether its children are run by an owner beside it; the environment's GATEWAY_OWNED decides without it. */
-  readonly owned?: boolean;
+  /** Whether its children are run by an owner beside it, or by this one; the environment's GATEWAY_OWNED decides without it. */
+  readonly owned?: boolean | Owning;
 }
 
 const drainMs = 1_000;
@@ -61,10 +63,16 @@ export async function startGateway(config: object, options: GatewayOptions = {})
   };
   const log = createLog({ level: options.level ?? 'debug', secrets, pretty: false, destination });
   const isOwned = options.owned ?? process.env['GATEWAY_OWNED'] === '1';
-  const owner = isOwned ? await startOwning(parsed, { log, secrets, folder }) : undefined;
+  const owner =
+    typeof isOwned === 'object'
+      ? isOwned
+      : isOwned
+        ? await startOwning(parsed, { log, secrets, folder })
+        : undefined;
+  const seat = owner === undefined ? options.seat : { name: 'w0', ...options.seat, owner: owner.address };
   let current = parsed;
   const taken = (from: Config): Config => owner?.taken(from) ?? from;
-  const app = await startApp(taken(parsed), { log, env, secrets }, options.seat ?? owner?.seat);
+  const app = await startApp(taken(parsed), { log, env, secrets }, seat);
   if (options.settle !== false) await app.settled();
   return {
     get url() {
@@ -74,6 +82,7 @@ export async function startGateway(config: object, options: GatewayOptions = {})
       return app.admin;
     },
     app,
+    owning: owner,
     async reload(next) {
       const reload = await app.reload(async () => {
         const to = parse(next);
@@ -87,7 +96,7 @@ export async function startGateway(config: object, options: GatewayOptions = {})
     lines,
     async stop() {
       await app.stop(drainMs);
-      await owner?.stop();
+      if (typeof isOwned !== 'object') await owner?.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

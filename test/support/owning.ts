@@ -14,11 +14,12 @@ import { type Owner, startOwner } from '../../src/workers/owner.ts';
 export interface Owning {
   readonly core: Core;
   readonly owner: Owner;
-  readonly seat: Seat;
   readonly address: NonNullable<Seat['owner']>;
   /** The config as a gateway takes it in that uses this owner. */
   taken(config: Config): Config;
   reconfigure(config: Config): void;
+  /** Breaks all connections. */
+  cut(): void;
   stop(): Promise<void>;
 }
 
@@ -59,12 +60,12 @@ export async function startOwning(
     core,
     owner,
     address,
-    seat: { name: 'w0', owner: address },
     taken: (from) => ownedConfig(from, address),
     reconfigure(next) {
       current = next;
       core.reconfigure(ownersConfig(next));
     },
+    cut: () => owner.cut(),
     async stop() {
       core.changes.stop();
       await owner.close();

@@ -263,7 +263,7 @@ const overHttp = (version: string, processes = 1): ClientKind => ({
   async start(config, owned = false) {
     const gateway = await (processes === 1
       ? startGateway(config, owned ? { owned } : {})
-      : startRotating(config, processes));
+      : startRotating(config, processes, owned));
     const { url } = gateway;
     return {
       connect: async (capabilities = everyCapability) => {

@@ -30,10 +30,10 @@ export function describePairs(
     beforeAll(async () => {
       server = await upstream.start();
     });
-    // Several processes have one child together, which is another's to run.
-    const kinds = (upstream.owned ? ownersClientKinds : clientKinds).filter(
-      ({ processes }) => processes === 1 || upstream.transport !== 'stdio',
-    );
+    // Several processes have one child together only where another process runs it.
+    const kinds = upstream.owned
+      ? ownersClientKinds
+      : clientKinds.filter(({ processes }) => processes === 1 || upstream.transport !== 'stdio');
     for (const kind of kinds) {
       describe(`to ${kind.name}`, () => {
         let gateway: PairGateway | undefined;

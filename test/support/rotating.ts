@@ -57,8 +57,8 @@ async function startFront(urls: readonly string[]): Promise<{ server: Server; st
   };
 }
 
-/** Starts `count` gateways with the same config and secret; the first request at the front comes to the first of them. */
-export async function startRotating(config: object, count = 3): Promise<Rotating> {
+/** Starts `count` gateways with the same config and secret, and where they are `owned` one owner of their children; the first request at the front comes to the first of them. */
+export async function startRotating(config: object, count = 3, owned = false): Promise<Rotating> {
   const folder = mkdtempSync(join(tmpdir(), 'rotating-'));
   const token = 'a token of this test alone';
   const names = Array.from({ length: count }, (_, at) => `w${at}`);
@@ -67,7 +67,8 @@ export async function startRotating(config: object, count = 3): Promise<Rotating
   for (const name of names) {
     const peers = { names: names.filter((one) => one !== name), socketOf, socket: socketOf(name), token };
     const seat: Seat = { name, peers };
-    gateways.push(await startGateway({ stateDir: folder, ...config }, { seat }));
+    const whose = owned ? { owned: gateways[0]?.owning ?? true } : {};
+    gateways.push(await startGateway({ stateDir: folder, ...config }, { seat, ...whose }));
   }
   const front = await startFront(gateways.map(({ url }) => url));
   const { port } = front.server.address() as AddressInfo;
@@ -77,7 +78,9 @@ export async function startRotating(config: object, count = 3): Promise<Rotating
     socketOf: (at) => socketOf(`w${at}`),
     token,
     async stop() {
-      await Promise.all(gateways.map((gateway) => gateway.stop()));
+      // The first has the owner.
+      await Promise.all(gateways.slice(1).map((gateway) => gateway.stop()));
+      await gateways[0]?.stop();
       front.stop();
       rmSync(folder, { recursive: true, force: true });
     },
