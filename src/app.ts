@@ -7,6 +7,7 @@ import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
 import { type Front, openFront } from './front.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
+import { peersOf } from './neighbours.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
 import type { RootLog } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
@@ -77,6 +78,7 @@ export async function startApp(
   const withoutOrphans = seat.owner === undefined ? endOrphans(instance) : undefined;
   const metrics = createMetrics({ version });
   const secret = handed ?? (await loadSecret(config, env, log, randomBytes));
+  const peers = await peersOf(seat, metrics);
   const core = buildCore({
     config,
     log,
@@ -86,13 +88,14 @@ export async function startApp(
     identity: { name: 'mcpyard', version },
     instance,
     seat,
+    ...(peers === undefined ? {} : { spread: (news) => peers.spread(news) }),
   });
   let stopping: Promise<void> | undefined;
   const health: Health = {
     ready: () => stopping === undefined,
     upstreams: () => healthOf(reloads.config, core, core.catalogs.shared),
   };
-  const parts = { core, health, metrics, log, secrets, secret, seat };
+  const parts = { core, health, metrics, log, secrets, secret, seat, peers };
   // Where another process takes it in first, that one tells.
   const told = seat.owner === undefined ? log : { ...log, info: log.debug, warn: log.debug };
   const reloads = new Reloads(config, { core, log: told, metrics, secrets, front: () => front });

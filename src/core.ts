@@ -13,6 +13,7 @@ import { admitted, type Handler, stack } from './gateway/layers.ts';
 import { Listeners } from './gateway/listen.ts';
 import { Logs } from './gateway/logs.ts';
 import { measured } from './gateway/measured.ts';
+import { hearNews, type News, type Spread } from './gateway/news.ts';
 import { type Notices, notices } from './gateway/notices.ts';
 import { TaskUpdates } from './gateway/task-updates.ts';
 import { Updates } from './gateway/updates.ts';
@@ -42,6 +43,8 @@ export interface CoreContext {
   readonly seat: Seat;
   /** Where its servers are used by other processes: who follows them. Nobody calls them through its own handler. */
   readonly followers?: Followers;
+  /** Tells the other processes, where there are any. */
+  readonly spread?: Spread;
 }
 
 export interface Core {
@@ -55,6 +58,8 @@ export interface Core {
   readonly handler: Handler;
   /** Takes what clients tell without waiting for an answer. */
   readonly notices: Notices;
+  /** Takes what another process tells. */
+  hear(news: News): void;
   /** Starts all servers but those of which each caller has its own, which start with the first call of each. */
   start(): void;
   /** Goes on with another config at once: starts what is new in it, and ends what is not in it any more once its calls have ended. */
@@ -82,9 +87,12 @@ const heard = (
   logs: Logs,
   updates: Updates,
   taskUpdates: TaskUpdates,
+  spread: Spread | undefined,
 ): Pick<ReportContext, 'logged' | 'updated' | 'taskChanged'> => ({
-  logged: ({ context }, level, message) => {
-    if (context !== undefined) logs.announce(context, level, message);
+  logged: ({ name: upstream, context }, level, message) => {
+    if (context === undefined) return;
+    logs.announce(context, level, message);
+    void spread?.({ kind: 'log', upstream, context, level, message: message.toString('utf8') });
   },
   updated: (upstream, uri) => updates.announce(upstream.key, uri),
   taskChanged: (upstream, notice) => taskUpdates.announce(upstream.key, notice),
@@ -107,23 +115,26 @@ function followedReports({ followers }: CoreContext, context: ReportContext): Re
 const taskIdsOf = ({ followers, secret }: CoreContext): TaskIds =>
   followers === undefined ? new SealedTaskIds(createSeal(secret, 'task', randomBytes)) : plainTaskIds;
 
+/** The others forget a list before anybody is told that it changed: whoever is told may ask any of them. */
+const changesOf = (spread: Spread | undefined): Changes =>
+  new Changes(
+    spread &&
+      ((notice, upstreams, context) =>
+        spread({ kind: 'lists', notice, upstreams, ...(context === undefined ? {} : { context }) })),
+  );
+
 /** Builds everything and starts nothing. */
 export function buildCore(context: CoreContext): Core {
-  const { config, log, metrics, secrets, secret, identity } = context;
-  const changes = new Changes();
+  const { config, log, metrics, secrets, secret, identity, spread } = context;
+  const changes = changesOf(spread);
   const logs = new Logs();
   const updates = new Updates();
   const taskUpdates = new TaskUpdates();
   const taskIds = taskIdsOf(context);
   const admission = new Admission(config.limits.callsInFlightMax, metrics);
-  const reports = followedReports(context, {
-    log,
-    metrics,
-    secrets,
-    now: nowMs,
-    catalogs: () => catalogs,
-    ...heard(logs, updates, taskUpdates),
-  });
+  const told = heard(logs, updates, taskUpdates, spread);
+  const about = { log, metrics, secrets, now: nowMs, catalogs: () => catalogs };
+  const reports = followedReports(context, { ...about, ...told });
   const opening = { ...context, replica: context.seat.name, taskIds, reports, nowMs };
   const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
   const first = roster.change(config);
@@ -133,7 +144,7 @@ export function buildCore(context: CoreContext): Core {
     log,
     metrics,
     now: nowMs,
-    changed: (kinds, context) => changes.announce(kinds, context),
+    changed: (kinds, whose, upstream) => changes.announce(kinds, whose, upstream),
   });
   const listeners = new Listeners({
     changes,
@@ -167,6 +178,7 @@ export function buildCore(context: CoreContext): Core {
     bulkheads,
     notices: notices({ catalogs, taskIds, metrics, log }),
     handler: (call) => handler(call),
+    hear: (news) => hearNews(news, { catalogs, changes, logs }),
     start: () => roster.start(first),
     reconfigure(next) {
       const change = roster.change(next);

@@ -6,9 +6,10 @@ import type { Core } from './core.ts';
 import { buildDoors } from './doors.ts';
 import { OpenBodies } from './downstream/body.ts';
 import type { Edges } from './downstream/edge.ts';
+import type { Peers } from './downstream/peers.ts';
 import { type Downstream, type DownstreamOptions, startDownstream } from './downstream/server.ts';
 import { buildEdges } from './edges.ts';
-import { openPrivateDoor, peersOf } from './neighbours.ts';
+import { openPrivateDoor } from './neighbours.ts';
 import type { Health } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -25,6 +26,8 @@ export interface FrontParts {
   /** The key of all seals. */
   readonly secret: Buffer;
   readonly seat: Seat;
+  /** The other processes, where there are any. */
+  readonly peers: Peers | undefined;
 }
 
 export interface Front {
@@ -83,14 +86,13 @@ function listenerOptions(config: Config, parts: FrontParts, bodies: OpenBodies, 
 
 /** Starts both listeners; rejects where it can't listen, with nothing left open. */
 export async function openFront(config: Config, parts: FrontParts): Promise<Front> {
-  const { core, metrics, log, secret, seat } = parts;
-  const peers = peersOf(seat, metrics);
+  const { core, metrics, log, secret, seat, peers } = parts;
   const others = peers === undefined ? {} : { peers };
   const edges = buildEdges(config, core, { metrics, log, secret, seat, ...others });
   const bodies = new OpenBodies();
   const optionsOf = (next: Config): Options => listenerOptions(next, parts, bodies, edges.of(next));
   const first = optionsOf(config);
-  const privateDoor = await openPrivateDoor(config, { seat, bodies, edges: edges.behind });
+  const privateDoor = await openPrivateDoor(config, { seat, bodies, edges: edges.behind, hear: core.hear });
   let current = config;
   const opening = seat.owner === undefined ? startAdmin(first.admin) : Promise.resolve(noAdmin);
   let admin = await opening.catch(async (error: unknown) => {

@@ -2,14 +2,17 @@
 import type { Config } from './config/config.ts';
 import type { OpenBodies } from './downstream/body.ts';
 import type { Edges } from './downstream/edge.ts';
-import { startPeerListener } from './downstream/peer-listener.ts';
-import { Peers } from './downstream/peers.ts';
+import type { Peers } from './downstream/peers.ts';
+import type { News } from './gateway/news.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Seat } from './seat.ts';
 
 /** What they are told; undefined where there are none. */
-export const peersOf = ({ name, peers }: Seat, metrics: Metrics): Peers | undefined =>
-  peers && new Peers({ ...peers, name, metrics });
+export async function peersOf({ name, peers }: Seat, metrics: Metrics): Promise<Peers | undefined> {
+  if (peers === undefined) return undefined;
+  const module = await import('./downstream/peers.ts');
+  return new module.Peers({ ...peers, name, metrics });
+}
 
 /** Where they reach this one. */
 export interface PrivateDoor {
@@ -23,14 +26,16 @@ interface PrivateDoorParts {
   readonly bodies: OpenBodies;
   /** Edges that send nothing on. */
   edges(config: Config): Edges;
+  hear(news: News): void;
 }
 
 /** Opens it; there is none where this process is alone. */
 export async function openPrivateDoor(
   config: Config,
-  { seat: { peers }, bodies, edges }: PrivateDoorParts,
+  { seat: { peers }, bodies, edges, hear }: PrivateDoorParts,
 ): Promise<PrivateDoor | undefined> {
   if (peers === undefined) return undefined;
+  const { startPeerListener } = await import('./downstream/peer-listener.ts');
   const { socket, token } = peers;
   const optionsOf = (next: Config) => ({
     edges: edges(next),
@@ -38,7 +43,7 @@ export async function openPrivateDoor(
     bodyBytesMax: next.limits.bodyBytesMax,
     bodiesBytesMax: next.limits.bodiesBytesMax,
   });
-  const listener = await startPeerListener({ socket, token, ...optionsOf(config) });
+  const listener = await startPeerListener({ socket, token, hear, ...optionsOf(config) });
   return {
     use: (next) => listener.use(optionsOf(next)),
     stop: (ms) => listener.stop(ms),

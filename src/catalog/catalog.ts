@@ -42,7 +42,7 @@ export interface CatalogOptions {
   readonly metrics: Metrics;
   readonly now: () => number;
   /** Lists that changed for clients. */
-  changed(kinds: readonly ListKind[]): void;
+  changed(kinds: readonly ListKind[], upstream: string): void;
 }
 
 const appKinds = ['tools', 'resources', 'templates'] as const;
@@ -163,14 +163,14 @@ export class Catalog {
         now !== undefined && (before[i] === undefined ? now.entries.length > 0 : !sameShelf(before[i], now))
       );
     });
-    if (changed.length > 0) this.#options.changed(changed);
+    if (changed.length > 0) this.#options.changed(changed, member.server.name);
   }
 
   /** An upstream said that lists changed: they are no longer fresh, and clients hear of it. */
   evict(upstream: Upstream, kinds: readonly ListKind[]): void {
     if (this.member(upstream.name)?.upstream !== upstream) return;
     for (const kind of kinds) this.#store.evict(upstream.key, kind);
-    this.#options.changed(kinds);
+    this.#options.changed(kinds, upstream.name);
   }
 
   /** How many items of a kind an upstream has, as far as is known. */

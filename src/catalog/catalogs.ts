@@ -19,8 +19,8 @@ export interface CatalogsOptions
   extends Omit<CatalogOptions, 'members' | 'store' | 'merges' | 'isShared' | 'changed'> {
   /** In the order of the config. */
   readonly offers: readonly Offer[];
-  /** Lists that changed for clients: for those of one context, or for all. */
-  changed(kinds: readonly ListKind[], context: string | undefined): void;
+  /** Lists that changed for clients: for those of one context, or for all; those of one server, or by a new config. */
+  changed(kinds: readonly ListKind[], context: string | undefined, upstream?: string): void;
 }
 
 const contextsMax = 1_000;
@@ -133,6 +133,16 @@ export class Catalogs {
     return context === undefined ? this.shared : this.#ownOf(context);
   }
 
+  /** Lists of a server may have changed unseen; true where all processes have that one, and this one hears of it too. */
+  doubt(name: string, kinds: readonly ListKind[], context: string | undefined): boolean {
+    const catalog = context === undefined ? this.shared : this.#own.get(context);
+    const member = catalog?.member(name);
+    if (catalog === undefined || member === undefined) return false;
+    catalog.doubt(member.upstream, kinds);
+    if (member.server.target.kind !== 'owned') return false;
+    return !(member instanceof OwnMember) || member.upstream !== member.instances.absent;
+  }
+
   /** The roots of a caller's client are others now, which only its own servers may hear. */
   rootsChanged(caller: Caller, ask: AskRoots): void {
     for (const instances of this.#instances) instances.rootsChanged(contextOf(caller), ask);
@@ -161,7 +171,7 @@ export class Catalogs {
       store: this.#store,
       merges: this.#merges,
       isShared: context === undefined,
-      changed: (kinds) => changed(kinds, context),
+      changed: (kinds, upstream) => changed(kinds, context, upstream),
     });
   }
 }

@@ -13,9 +13,9 @@ import { header } from './header.ts';
 import { initialize } from './initialize.ts';
 import { LegacyAnswer } from './legacy-answer.ts';
 import type { LiveSession } from './live-session.ts';
-import { peerPath } from './peer-lines.ts';
+import { misdirected, peerPath } from './peer-lines.ts';
 import { takePassed } from './peer-messages.ts';
-import { misdirected, type Peers } from './peers.ts';
+import type { Peers } from './peers.ts';
 import type { Session, Sessions } from './session.ts';
 import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
 import type { Speaker } from './session-settings.ts';
@@ -154,7 +154,7 @@ export class LegacyEdge {
       empty(res, 200);
       return;
     }
-    takePassed(body, this.#speaker(session), this.#options).then(
+    takePassed(body, this.#speaker(session, undefined), this.#options).then(
       (message) => (message === undefined ? empty(res, 202) : json(res, 200, message)),
       (error: unknown) => {
         log.error({ err: error }, 'a message that was passed on failed by a fault of the gateway');
@@ -216,11 +216,11 @@ export class LegacyEdge {
     );
   }
 
-  #speaker(session: Session, arrivedMs?: number): Speaker {
+  #speaker(session: Session, arrivedMs: number | undefined): Speaker {
     const { sessions } = this.#options;
     return {
       session,
-      ...(arrivedMs === undefined ? {} : { arrivedMs }),
+      arrivedMs,
       alive: () => sessions.alive(session),
       live: () => sessions.enliven(session),
     };

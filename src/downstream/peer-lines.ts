@@ -18,7 +18,12 @@ export const peerPath = {
   call: '/call',
   /** A message of a session, or its end. */
   session: '/session',
+  /** What servers told, for clients that look to another process. */
+  news: '/news',
 } as const;
+
+/** Whoever has not what is asked for, says so with this status (RFC 9110, "421 Misdirected Request"). */
+export const misdirected = 421;
 
 /** Connections to one other that wait for the next request. */
 const idleSocketsMax = 16;

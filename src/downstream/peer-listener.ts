@@ -1,6 +1,7 @@
 /** The private socket: takes what other processes of the same address send on, and sends nothing of it on itself. */
 import { chmod, unlink } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { News } from '../gateway/news.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { type BodyLimits, readBody } from './body.ts';
@@ -15,6 +16,8 @@ export interface PeerListenerOptions extends BodyLimits {
   readonly token: string;
   /** They know no others, so nothing goes on from here. */
   readonly edges: Edges;
+  /** Takes what another process tells. */
+  hear(news: News): void;
 }
 
 export interface PeerListener {
@@ -88,6 +91,12 @@ function receive(
       return;
     case peerPath.session:
       whole(req, res, options, (body) => legacy.take(req, res, caller, body));
+      return;
+    case peerPath.news:
+      whole(req, res, options, (body) => {
+        options.hear(JSON.parse(body.toString('utf8')) as News);
+        answer(res, 200, '{}');
+      });
       return;
     case messagesPath: {
       const client = sse?.clientOf(req, res, caller);

@@ -1,9 +1,10 @@
 /** The other processes that serve the same address: whose an id or a state is, and what is told to them. */
 import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { News } from '../gateway/news.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
-import { PeerLines, peerPath } from './peer-lines.ts';
+import { misdirected, PeerLines, peerPath } from './peer-lines.ts';
 import { answer } from './refuse.ts';
 import type { Session } from './session.ts';
 
@@ -43,6 +44,13 @@ interface Message {
   readonly body?: Buffer;
 }
 
+interface Said {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer | undefined;
+}
+
 interface Forward {
   readonly res: ServerResponse;
   readonly out: ClientRequest;
@@ -61,9 +69,10 @@ const headMs = 30_000;
 /** For what everybody is told; who does not hear it by then, is gone or hangs. */
 const tellMs = 5_000;
 
-/** Whoever has not what is asked for, says so with this status (RFC 9110, "421 Misdirected Request"). */
-export const misdirected = 421;
+/** Clients wait for it who are about to hear that a list changed. */
+const newsMs = 1_000;
 
+const nobody: Caller = { name: '' };
 const separator = '.';
 
 /** What of a request the edges read. */
@@ -174,6 +183,21 @@ export class Peers {
 
   /** Tells one other, and resolves with what it says; undefined where it is not there. */
   ask(to: string, { method, session, body }: Message, ms = headMs): Promise<Heard | undefined> {
+    const headers = {
+      ...this.#lines.headersOf({ name: session.facts.caller }),
+      'mcp-session-id': session.id,
+    };
+    return this.#say(to, { method, path: peerPath.session, headers, body }, ms);
+  }
+
+  /** Tells all others what servers told; resolves when they have heard it, or will not. */
+  async spread(news: News): Promise<void> {
+    const body = Buffer.from(JSON.stringify(news));
+    const said = { method: 'POST', path: peerPath.news, headers: this.#lines.headersOf(nobody), body };
+    await Promise.all([...this.#others].map((name) => this.#say(name, said, newsMs)));
+  }
+
+  #say(to: string, { method, path, headers, body }: Said, ms: number): Promise<Heard | undefined> {
     const bytes = body?.length ?? 0;
     if (this.#messages >= messagesMax || this.#bytes + bytes > bytesMax) {
       this.#options.metrics.limitHit('forwards');
@@ -184,13 +208,8 @@ export class Peers {
     const out = request({
       ...this.#lines.to(this.#options.socketOf(to)),
       method,
-      path: peerPath.session,
-      headers: {
-        ...this.#lines.headersOf({ name: session.facts.caller }),
-        'mcp-session-id': session.id,
-        'content-type': 'application/json',
-        'content-length': bytes,
-      },
+      path,
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': bytes },
     });
     const timer = setTimeout(() => out.destroy(new Error('no answer')), ms);
     const heard = new Promise<Heard | undefined>((resolve) => {

@@ -14,7 +14,7 @@ import { subscribe } from './subscription.ts';
 export interface Speaker {
   readonly session: Session;
   /** When the message was there, in milliseconds of the gateway's clock; undefined where its transport doesn't tell. */
-  readonly arrivedMs?: number;
+  readonly arrivedMs?: number | undefined;
   /** What of the session lives here, where there is anything. */
   readonly alive: () => LiveSession | undefined;
   /** The same, made where there was nothing; undefined where too many live already. */

@@ -7,6 +7,9 @@ type Listener = (kind: ChangedKind) => void;
 
 const coalesceMs = 250;
 
+const keyOf = (kind: ChangedKind, context: string | undefined): string =>
+  context === undefined ? kind : `${kind}\n${context}`;
+
 /** Templates have no notice of their own; clients hear of them as resources. */
 const noticeOf: Record<ListKind, ChangedKind> = {
   tools: 'tools',
@@ -15,9 +18,19 @@ const noticeOf: Record<ListKind, ChangedKind> = {
   templates: 'resources',
 };
 
+/** Runs before clients are told, and is waited for; `upstreams` are those whose lists these are. */
+type Before = (kind: ChangedKind, upstreams: readonly string[], context: string | undefined) => Promise<void>;
+
 export class Changes {
+  readonly #before: Before | undefined;
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #quiet = new Map<string, { again: boolean; timer: NodeJS.Timeout }>();
+  /** Whose lists the next notice is about, by its key. */
+  readonly #upstreams = new Map<string, Set<string>>();
+
+  constructor(before?: Before) {
+    this.#before = before;
+  }
 
   /** Hears of what changed for this authorization context, or for all; returns what ends the subscription. */
   subscribe(context: string, listener: Listener): () => void {
@@ -29,9 +42,21 @@ export class Changes {
     };
   }
 
-  /** Tells one context, or all. */
-  announce(kinds: readonly ListKind[], context?: string): void {
-    for (const kind of new Set(kinds.map((one) => noticeOf[one]))) this.#announceOne(kind, context);
+  /** Tells one context, or all. `upstream` is whose lists changed; without it, every process knows by itself. */
+  announce(kinds: readonly ListKind[], context?: string, upstream?: string): void {
+    for (const kind of new Set(kinds.map((one) => noticeOf[one]))) {
+      if (this.#before !== undefined && upstream !== undefined) this.#note(kind, context, upstream);
+      this.#announceOne(kind, context);
+    }
+  }
+
+  /** Tells them here and now. */
+  tell(kind: ChangedKind, context: string | undefined): void {
+    const told =
+      context === undefined
+        ? this.#listeners.values()
+        : [this.#listeners.get(context) ?? new Set<Listener>()];
+    for (const listeners of told) for (const listener of listeners) listener(kind);
   }
 
   stop(): void {
@@ -40,13 +65,13 @@ export class Changes {
   }
 
   #announceOne(kind: ChangedKind, context: string | undefined): void {
-    const key = context === undefined ? kind : `${kind}\n${context}`;
+    const key = keyOf(kind, context);
     const quiet = this.#quiet.get(key);
     if (quiet !== undefined) {
       quiet.again = true;
       return;
     }
-    this.#tell(kind, context);
+    this.#next(kind, context);
     const timer = setTimeout(() => {
       const { again } = this.#quiet.get(key) ?? { again: false };
       this.#quiet.delete(key);
@@ -55,11 +80,16 @@ export class Changes {
     this.#quiet.set(key, { again: false, timer });
   }
 
-  #tell(kind: ChangedKind, context: string | undefined): void {
-    const told =
-      context === undefined
-        ? this.#listeners.values()
-        : [this.#listeners.get(context) ?? new Set<Listener>()];
-    for (const listeners of told) for (const listener of listeners) listener(kind);
+  #note(kind: ChangedKind, context: string | undefined, upstream: string): void {
+    const key = keyOf(kind, context);
+    this.#upstreams.set(key, (this.#upstreams.get(key) ?? new Set()).add(upstream));
+  }
+
+  #next(kind: ChangedKind, context: string | undefined): void {
+    const key = keyOf(kind, context);
+    const upstreams = this.#upstreams.get(key);
+    this.#upstreams.delete(key);
+    if (this.#before === undefined || upstreams === undefined) this.tell(kind, context);
+    else void this.#before(kind, [...upstreams], context).then(() => this.tell(kind, context));
   }
 }

@@ -11,6 +11,7 @@ import { httpSseClient } from '../support/http-sse-client.ts';
 import { type LegacySession, openSession } from '../support/legacy-session.ts';
 import { call, callTool, type Message, openCall, resultOf, textOf } from '../support/modern-client.ts';
 import { type Rotating, startRotating } from '../support/rotating.ts';
+import { childScript } from '../support/scripted.ts';
 import { createSseReader } from '../support/sse.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
@@ -158,6 +159,54 @@ describe('a session', () => {
     await callTool(urlOf(0), 'modern__announce', { what: 'tools' });
     expect(await stream.next()).toMatchObject({ method: 'notifications/tools/list_changed' });
     expect(stream.messages).toHaveLength(3);
+  });
+
+  test.each(['legacy', 'modern'])(
+    'finds a list that it was told of in all of them, though a %s server told one of them alone',
+    async (era) => {
+      const up = await startUpstream({ era: era === 'legacy' ? 'legacy' : 'modern' });
+      ends.push(() => up.stop());
+      const rotating = await others({ servers: { up: up.server } });
+      const sessions = await Promise.all([0, 1, 2].map((place) => openSession(urlOf(place, rotating))));
+      const streams = await Promise.all(sessions.map((one) => hear(urlOf(0, rotating), headersOf(one))));
+      const namesAt = async (place: number): Promise<string> => {
+        const list = { id: place, method: 'tools/list', params: {} };
+        const listed = await at(sessions[0] as LegacySession, place, list, rotating);
+        return JSON.stringify(listed?.result);
+      };
+      const name = 'up__fresh';
+      for (const place of [0, 1, 2]) expect(await namesAt(place)).not.toContain(name);
+      await callTool(urlOf(1, rotating), 'up__announce', { what: 'tools', add: 'fresh', only: 0 });
+      expect(await Promise.any(streams.map((stream) => stream.next()))).toMatchObject({
+        method: 'notifications/tools/list_changed',
+      });
+      for (const place of [0, 1, 2]) expect(await namesAt(place)).toContain(name);
+    },
+  );
+
+  test('hears what its own server tells, whichever of them runs that', async () => {
+    const server = childScript(`
+      on.initialize = ({ reply }) =>
+        reply({ ...initialized, capabilities: { tools: { listChanged: true }, logging: {} } });
+      on['logging/setLevel'] = ({ reply }) => reply({});
+      on['tools/list'] = ({ reply }) => reply({ tools: [{ name: 'say', inputSchema: { type: 'object' } }] });
+      on['tools/call'] = ({ reply }) => {
+        reply({ content: [] });
+        const params = { level: 'warning', data: 'said' };
+        write({ jsonrpc: '2.0', method: 'notifications/message', params });
+        write({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
+      };`);
+    ends.push(() => server.stop());
+    const rotating = await others({ servers: { up: { ...server.server, isolation: 'caller' } } });
+    const session = await openSession(urlOf(0, rotating));
+    const stream = await hear(urlOf(2, rotating), headersOf(session));
+    await session.ask('logging/setLevel', { level: 'warning' });
+    const say = { id: 1, method: 'tools/call', params: { name: 'up__say', arguments: {} } };
+    for (const place of [1, 1]) await at(session, place, say, rotating);
+    const told = (method: string): number =>
+      stream.messages.filter((message) => message.method === `notifications/${method}`).length;
+    await vi.waitFor(() => expect(told('message')).toBe(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(told('tools/list_changed')).toBeGreaterThan(0), { timeout: 10_000 });
   });
 
   test('hears why a resource can not be watched', async () => {

@@ -66,6 +66,33 @@ describe('changed lists', () => {
     expect(heard).toEqual(['tools']);
   });
 
+  test('are told when the others have heard whose they are, where there are others', async () => {
+    const said: string[] = [];
+    let go: () => void = () => undefined;
+    const changes = new Changes((kind, upstreams, context) => {
+      said.push(`${kind} of ${upstreams.join()} for ${context}`);
+      return new Promise((resolve) => {
+        go = resolve;
+      });
+    });
+    const heard: ChangedKind[] = [];
+    changes.subscribe('a', (kind) => heard.push(kind));
+    changes.announce(['tools'], undefined, 'one');
+    changes.announce(['tools'], undefined, 'two');
+    changes.announce(['tools'], undefined, 'three');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(said).toEqual(['tools of one for undefined']);
+    expect(heard).toEqual([]);
+    go();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(heard).toEqual(['tools']);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(said).toEqual(['tools of one for undefined', 'tools of two,three for undefined']);
+    changes.announce(['prompts'], 'a');
+    expect(heard).toEqual(['tools', 'prompts']);
+    changes.stop();
+  });
+
   test('leave no timer behind when all is stopped', () => {
     const { changes } = listened();
     changes.announce(['tools', 'prompts', 'resources']);

@@ -19,7 +19,7 @@ const schemas = {
   big: { bytes: integer, chunked: { type: 'boolean' }, dieAfterBytes: integer },
   ask: { kind: string, text: string },
   interview: { kinds: string, rounds: integer, text: string },
-  announce: { what: string, uri: string, add: string, times: integer },
+  announce: { what: string, uri: string, add: string, times: integer, only: integer },
   log: { levels: string },
   shaped: {},
   media: {},
@@ -38,7 +38,8 @@ const texts = {
   ask: 'Asks the client (sampling, elicitation or roots) and answers what came back',
   interview:
     'Asks the client `kinds` (sampling, elicitation, url, roots), in rounds, and answers what came back',
-  announce: 'Tells listeners that a list or a resource changed; `add` is the name of a tool to add first',
+  announce:
+    'Tells listeners, or `only` one, that a list or a resource changed; `add` is the name of a tool to add first',
   log: 'Writes a log line of each of `levels` that is wanted',
   shaped: 'Answers structured content',
   media: 'Answers a link and a sound',
@@ -144,14 +145,17 @@ const announcements = {
 const isWatched = (filter, uri) =>
   filter.resourceSubscriptions?.some((watched) => uri === watched || uri.startsWith(`${watched}/`));
 
-function announce(state, exchange, { what = 'tools', uri, add, times = 1 }) {
+/** All, or the one at that place. */
+const chosen = (all, only) => (only === undefined ? [...all] : [...all].slice(only, only + 1));
+
+function announce(state, exchange, { what = 'tools', uri, add, times = 1, only }) {
   if (add !== undefined) state.added.push(add);
   const [field, method] = announcements[what] ?? [undefined, 'notifications/resources/updated'];
   const params = uri === undefined ? {} : { uri };
   for (let time = 0; time < times; time++) {
-    for (const { filter, notify } of state.subscriptions.values())
+    for (const { filter, notify } of chosen(state.subscriptions.values(), only))
       if (field === undefined ? isWatched(filter, uri) : filter[field]) notify(method, params);
-    for (const send of state.channels) send({ jsonrpc: '2.0', method, params });
+    for (const send of chosen(state.channels, only)) send({ jsonrpc: '2.0', method, params });
   }
   answerText(state, exchange, 'Announced');
 }
