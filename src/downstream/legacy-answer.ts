@@ -5,7 +5,7 @@ import type { Linked } from '../protocol/ring.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import type { BatchWay } from './batch.ts';
 import { EventStream, type EventStreamOptions } from './event-stream.ts';
-import { gather, passOn } from './pass-on.ts';
+import { gather, jsonHeaders, passOn } from './pass-on.ts';
 import { joinBytesMax } from './respond.ts';
 import type { Answering } from './session-messages.ts';
 import type { Quiet, Silence } from './silence.ts';
@@ -109,7 +109,7 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
     else if (stream === undefined) {
       this.#over = true;
       this.#options.silence.forget(this);
-      this.#res.writeHead(status, ['Content-Type', 'application/json']);
+      this.#res.writeHead(status, jsonHeaders(parts, rest));
       passOn(this.#res, parts, rest, 'body');
     } else {
       gather(parts, rest, this.#options.eventBytesMax).then(

@@ -4,6 +4,13 @@ import type { Reply, ReplyRest } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { onOneLine } from '../protocol/splice.ts';
 
+/** The headers of a JSON answer; its length stands in them where it is known, so that it needs no framing of its own. */
+export function jsonHeaders(parts: readonly Buffer[], rest: ReplyRest): string[] {
+  const headers = ['Content-Type', 'application/json'];
+  if (rest.bytes === undefined) return headers;
+  return [...headers, 'Content-Length', String(parts.reduce((sum, part) => sum + part.length, rest.bytes))];
+}
+
 /** How the bytes are framed: as the body itself, or as one event of a stream that is open. */
 export type Framing = 'body' | 'event';
 
@@ -18,11 +25,20 @@ export function passOn(
   framing: Framing,
 ): void {
   let over = false;
+  let unwritten = 0;
   const isEvent = framing === 'event';
-  const write = (part: Buffer): boolean => res.write(isEvent ? onOneLine(part) : part);
+  const written = (): void => {
+    unwritten--;
+    if (unwritten === 0 && !over) rest.resume();
+  };
+  // Each chunk is written out before the next is asked for, which may come to the same memory.
+  const write = (part: Buffer): boolean => {
+    unwritten++;
+    res.write(isEvent ? onOneLine(part) : part, written);
+    return false;
+  };
   if (isEvent) res.write(eventHead);
-  for (const part of parts) write(part);
-  res.on('drain', () => rest.resume());
+  for (const part of parts) res.write(isEvent ? onOneLine(part) : part);
   res.on('close', () => {
     if (!over) rest.destroy();
   });
@@ -61,7 +77,7 @@ export function gather(parts: readonly Buffer[], rest: ReplyRest, bytesMax: numb
     rest.read({
       data: (chunk) => {
         bytes += chunk.length;
-        chunks.push(chunk);
+        chunks.push(Buffer.from(chunk));
         if (bytes <= bytesMax) return true;
         rest.destroy();
         reject(new Error(`the answer is longer than ${bytesMax} bytes`));

@@ -5,7 +5,7 @@ import { errorMessage, type RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
-import { passOn } from './pass-on.ts';
+import { jsonHeaders, passOn } from './pass-on.ts';
 import type { Quiet, Silence } from './silence.ts';
 
 export interface ResponderOptions {
@@ -70,7 +70,7 @@ export class Responder implements Quiet, Waiting {
     this.#over = true;
     this.#options.silence.forget(this);
     if (reply.rest !== undefined) {
-      if (!this.#isStream) this.#res.writeHead(reply.status, ['Content-Type', 'application/json']);
+      if (!this.#isStream) this.#res.writeHead(reply.status, jsonHeaders(reply.parts, reply.rest));
       passOn(this.#res, reply.parts, reply.rest, this.#isStream ? 'event' : 'body');
     } else if (this.#isStream) {
       this.#writeEvent(reply.parts);
@@ -103,8 +103,7 @@ export class Responder implements Quiet, Waiting {
       else this.#options.turn.add(this);
       return;
     }
-    for (const part of parts) this.#res.write(part);
-    this.#res.end();
+    writeJoined(this.#res, parts);
   }
 
   flush(): void {
@@ -140,3 +139,20 @@ export class Responder implements Quiet, Waiting {
 
 /** Up to so many bytes of a body, one copy is cheaper than several writes. */
 export const joinBytesMax = 16_384;
+
+/** Ends the answer with these parts; what is short goes as text with its neighbours, and with the head. */
+function writeJoined(res: ServerResponse, parts: readonly Buffer[]): void {
+  let text = '';
+  for (const part of parts) {
+    if (part.length <= textBytesMax) text += part.toString('latin1');
+    else {
+      if (text !== '') res.write(text, 'latin1');
+      res.write(part);
+      text = '';
+    }
+  }
+  res.end(text, 'latin1');
+}
+
+/** Up to so many bytes of a part, text is cheaper than a write. */
+const textBytesMax = 1_024;

@@ -30,7 +30,7 @@ export function whenOver(reply: Reply, over: () => void): Reply {
     end();
     rest.destroy();
   };
-  return { ...reply, rest: { read, resume: () => rest.resume(), destroy } };
+  return { ...reply, rest: { bytes: rest.bytes, read, resume: () => rest.resume(), destroy } };
 }
 
 /** The reply whose rest renews the deadline of its call with each piece, and breaks where the call is aborted. */
@@ -63,7 +63,7 @@ export function abortable(reply: Reply, call: Call): Reply {
     signal.unlisten();
     rest.destroy();
   };
-  return { ...reply, rest: { read, resume: () => rest.resume(), destroy } };
+  return { ...reply, rest: { bytes: rest.bytes, read, resume: () => rest.resume(), destroy } };
 }
 
 /** The same rest; tells once how many bytes there were when it was whole, broken or given up, and by what. */
@@ -93,5 +93,5 @@ export function counted(rest: ReplyRest, over: (bytes: number, cause: Error | un
     end(new RpcError(own.cancelled, 'The client closed the connection'));
     rest.destroy();
   };
-  return { read, resume: () => rest.resume(), destroy };
+  return { bytes: rest.bytes, read, resume: () => rest.resume(), destroy };
 }

@@ -25,7 +25,12 @@ export const asksOutcome: Outcome = { kind: 'asks' };
 
 /** The rest of a reply that is too long to hold: bytes pushed to one reader, who may pause them. */
 export interface ReplyRest {
-  /** Starts the flow. `data` returns false to pause it until `resume`; exactly one of `end` and `fail` is called, unless destroyed. */
+  /** How many bytes are to come, where that is known. */
+  readonly bytes?: number | undefined;
+  /**
+   * Starts the flow. `data` returns false to pause it until `resume`, up to which its chunk stays as it is; where it returns
+   * true, the chunk is another's once it returns. Exactly one of `end` and `fail` is called, unless destroyed.
+   */
   read(reader: ReplyReader): void;
   resume(): void;
   destroy(): void;

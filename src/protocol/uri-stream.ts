@@ -217,7 +217,7 @@ export class UriStream {
 
   /** Keeps what would be passed; once a URI is too long to be one, it passes. */
   #hold(to: number): void {
-    const piece = this.#chunk.subarray(this.#from, to);
+    const piece = Buffer.from(this.#chunk.subarray(this.#from, to));
     this.#from = to;
     this.#held.push(piece);
     this.#heldBytes += piece.length;
@@ -227,6 +227,6 @@ export class UriStream {
 
   #keep(piece: Buffer, bytesMax: number): void {
     this.#heldBytes += piece.length;
-    if (this.#heldBytes <= bytesMax) this.#held.push(piece);
+    if (this.#heldBytes <= bytesMax) this.#held.push(Buffer.from(piece));
   }
 }

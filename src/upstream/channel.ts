@@ -24,6 +24,9 @@ export interface Outgoing {
 
 /** The body of an answer that is longer than `limits.holdBytes`, still arriving. */
 export interface IncomingRest {
+  /** How many bytes are still to come, where that is known. */
+  readonly bytes?: number | undefined;
+  /** Where `data` returns false, its chunk stays as it is until `resume`; where it returns true, only until it returns. */
   read(reader: { data(chunk: Buffer): boolean; end(): void; fail(cause: Error): void }): void;
   resume(): void;
   destroy(): void;

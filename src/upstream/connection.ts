@@ -88,19 +88,19 @@ export class Connection {
       cancel: (id) => this.#cancel(id),
       refused: (method, why) => options.events.refused(method, why),
     });
+    const isModern = (): boolean => this.#dialect.era === 'modern';
     this.#context = {
       upstream: options.upstream,
       scan: options.scan,
+      isModern,
       resultBytesMax: options.resultBytesMax,
       message: (bytes, exchange) => this.receive(bytes, exchange),
       asked: (message, call) => {
         if (channel.profile !== undefined) return passedQuestion(message, call, channel);
-        return this.#dialect.era === 'modern' ? askedReply(message, call, options.state) : undefined;
+        return isModern() ? askedReply(message, call, options.state) : undefined;
       },
       taskEdit: (message, call) =>
-        this.#dialect.era === 'modern'
-          ? taskEdit(message, call, options.upstream, options.taskIds)
-          : undefined,
+        isModern() ? taskEdit(message, call, options.upstream, options.taskIds) : undefined,
       resume: (exchange, error) =>
         this.#dialect.era === 'legacy' && canResume(error, channel)
           ? resumeStream(exchange, error, {

@@ -9,6 +9,8 @@ import type { CallExchange } from './exchange.ts';
 export interface ExchangeContext {
   readonly upstream: string;
   readonly scan: ScanOptions;
+  /** Whether the server speaks the modern era. */
+  isModern(): boolean;
   /** How long an answer may be that is read whole. */
   readonly resultBytesMax: number;
   /** A message of the server that came before the answer; `exchange` is whose stream it came on. */

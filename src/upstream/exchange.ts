@@ -10,7 +10,8 @@ import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf, HeadersRefused, withPatience } from './failure.ts';
 import { gather } from './gathered.ts';
 import { replyWithout, urlElicitation, urlRequired } from './input-required.ts';
-import { plainReply } from './plain-reply.ts';
+import { plainReply, plainStart } from './plain-reply.ts';
+import { PlainRest } from './plain-rest.ts';
 import { missingMembers, type ReplyContext, replyOf } from './reply.ts';
 import { SessionLost } from './session-lost.ts';
 import { SplicedRest } from './spliced-rest.ts';
@@ -209,6 +210,9 @@ export class CallExchange implements Exchange {
   }
 
   #stream(head: Buffer, rest: IncomingRest, context: ReplyContext): Reply {
+    const plain = plainStart(head, context, this.#context.isModern());
+    if (plain !== undefined && !isTask(head))
+      return { parts: plain, rest: new PlainRest(rest), outcome: okOutcome, status: 200 };
     const stream = new AnswerStream({
       id: String(context.id),
       callerId: context.callerId,
@@ -216,7 +220,7 @@ export class CallExchange implements Exchange {
     });
     try {
       const parts = stream.push(head);
-      if (head.includes(aTask)) throw new AnswerFault('its task is too long');
+      if (isTask(head)) throw new AnswerFault('its task is too long');
       if (stream.member === 'error') throw new AnswerFault('its error is too long');
       return { parts, rest: new SplicedRest(rest, stream), outcome: okOutcome, status: 200 };
     } catch (error) {
@@ -234,8 +238,12 @@ const asking = Buffer.from('input_required');
 const asksAsType = /"resultType"\s*:\s*"input_required"/;
 
 /** Whether a long answer begins like one that asks the caller, which has to be read whole. */
-const asks = (head: Buffer): boolean => head.includes(asking) && asksAsType.test(head.toString('latin1'));
-const aTask = '"resultType":"task"';
+const asks = (head: Buffer): boolean =>
+  head.includes(typeKey) && head.includes(asking) && asksAsType.test(head.toString('latin1'));
+/** Begins with a letter that is rare, for the sake of the native search. */
+const typeKey = Buffer.from('Type"');
+const aTask = Buffer.from('"resultType":"task"');
+const isTask = (head: Buffer): boolean => head.includes(typeKey) && head.includes(aTask);
 
 const isAsking = ({ bytes, result }: UpstreamMessage & { readonly kind: 'result' }): boolean =>
   textOf(bytes, find(result.members, 'resultType')) === 'input_required';

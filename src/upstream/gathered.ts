@@ -14,7 +14,7 @@ export function gather(head: Buffer, rest: IncomingRest, bytesMax: number, event
     data: (chunk) => {
       bytes += chunk.length;
       if (bytes <= bytesMax) {
-        chunks.push(chunk);
+        chunks.push(Buffer.from(chunk));
         return true;
       }
       rest.destroy();

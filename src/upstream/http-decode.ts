@@ -67,6 +67,14 @@ export class DecodedBody implements Body, Flow {
     this.#source.abort();
   }
 
+  widen(): void {
+    // The decoder has memory of its own for each piece.
+  }
+
+  kept(chunk: Buffer): Buffer {
+    return chunk;
+  }
+
   #open(first: Buffer): Decoder {
     const make = decoders.get(this.#coding) ?? createGunzip;
     const decoder = make(first);

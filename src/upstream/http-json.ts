@@ -27,6 +27,8 @@ export class JsonBody implements Body {
   /** How long the answer is, where that is known and it is held. */
   readonly #length: number | undefined;
   readonly #status: number;
+  /** How long all of it is, where that is known. */
+  readonly #bodyBytes: number | undefined;
   #chunks: Buffer[] = [];
   #loose = 0;
   #bytes = 0;
@@ -38,6 +40,7 @@ export class JsonBody implements Body {
     this.#context = context;
     this.#flow = flow;
     this.#status = head.status;
+    this.#bodyBytes = head.bodyBytes;
     const isLong = head.bodyBytes !== undefined && head.bodyBytes > holdBytes;
     this.#heldMax = isLong ? Math.min(headBytesMin, holdBytes) : holdBytes;
     this.#length = isLong ? undefined : head.bodyBytes;
@@ -45,7 +48,7 @@ export class JsonBody implements Body {
 
   data(chunk: Buffer): void {
     if (this.#rest !== undefined) {
-      this.#rest.push(Buffer.from(chunk));
+      this.#rest.push(this.#flow.kept(chunk));
       return;
     }
     if (this.#length === undefined || chunk.length === this.#length) this.#keep(chunk);
@@ -104,11 +107,13 @@ export class JsonBody implements Body {
     }
     const rest = new StreamedRest(this.#call, this.#flow, {
       utf8,
+      bytes: this.#bodyBytes === undefined ? undefined : this.#bodyBytes - this.#bytes,
       bytesMax: this.#context.limits.resultBytesMax - this.#bytes,
       tooBig: () => tooBig(this.#context),
       notUtf8: () => this.#notUtf8(),
     });
     this.#rest = rest;
+    this.#flow.widen();
     this.#call.begin(head, rest);
     rest.pauseUntilRead();
   }

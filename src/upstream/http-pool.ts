@@ -7,6 +7,7 @@ import {
   type WireReader,
   type WireRequest,
 } from './http1-connection.ts';
+import { ReadBuffers } from './read-buffers.ts';
 
 export interface PoolOptions {
   readonly url: URL;
@@ -23,7 +24,7 @@ const idleMs = { plain: 250, tls: 4_000 };
 const idleMaxMs = { plain: 250, tls: 60_000 };
 /** How much earlier than it says a server may close an idle connection. */
 const idleMarginMs = 1_000;
-const readBytes = 65_536;
+const readBytes = 131_072;
 
 /** As many connections as there are requests at once: their number is the caller's to bound. */
 export class HttpPool implements ConnectionEnds {
@@ -40,7 +41,7 @@ export class HttpPool implements ConnectionEnds {
     this.#now = now;
     this.#kind = url.protocol === 'https:' ? 'tls' : 'plain';
     const readBuffer = Buffer.allocUnsafeSlow(this.#kind === 'plain' ? readBytes : 0);
-    this.#target = { url, connectTimeoutMs, readBuffer, session: undefined };
+    this.#target = { url, connectTimeoutMs, readBuffer, wideBuffers: new ReadBuffers(), session: undefined };
   }
 
   /** Sends a request on an idle connection, or a new one, and returns the connection that carries it. */
@@ -104,6 +105,7 @@ export class HttpPool implements ConnectionEnds {
       connection.destroy();
     }
     if (this.#idle.length > 0) return;
+    this.#target.wideBuffers.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

@@ -97,6 +97,14 @@ export class HttpRequest implements WireReader, Flow {
     this.#connection?.abandon(this);
   }
 
+  widen(): void {
+    this.#connection?.widen(this);
+  }
+
+  kept(chunk: Buffer): Buffer {
+    return this.#connection?.owns(chunk) === true ? chunk : Buffer.from(chunk);
+  }
+
   sending(): void {
     this.#isSent = true;
   }

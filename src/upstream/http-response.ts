@@ -20,6 +20,10 @@ export interface Flow {
   resume(): void;
   /** Ends the request and its connection; nothing more is delivered. */
   abort(): void;
+  /** What comes from the next read on shall be in memory that no other answer uses. */
+  widen(): void;
+  /** The same bytes where they stay as they are until `resume`, else a copy. */
+  kept(chunk: Buffer): Buffer;
 }
 
 /** Who takes a response's body: any number of chunks, then exactly one of `end` and `fail`, unless the flow is aborted. */

@@ -7,6 +7,8 @@ type Reader = Parameters<IncomingRest['read']>[0];
 
 interface RestChecks {
   readonly utf8: Utf8Check;
+  /** How many there are to come, where that is known. */
+  readonly bytes: number | undefined;
   readonly bytesMax: number;
   tooBig(): ChannelError;
   notUtf8(): ChannelError;
@@ -14,6 +16,7 @@ interface RestChecks {
 
 /** Passes bytes on once they are known to be UTF-8, and holds the upstream back while its reader wants none. */
 export class StreamedRest implements StoppableRest {
+  readonly bytes: number | undefined;
   readonly #call: OpenCall;
   readonly #flow: Flow;
   readonly #checks: RestChecks;
@@ -28,6 +31,7 @@ export class StreamedRest implements StoppableRest {
     this.#flow = flow;
     this.#checks = checks;
     this.#bytesLeft = checks.bytesMax;
+    this.bytes = checks.bytes;
   }
 
   /** Holds the flow until there is a reader. */

@@ -1,9 +1,10 @@
 /** One connection to an HTTP/1.1 server, which carries one request at a time. */
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { HttpFault, type ResponseHead } from './http1-head.ts';
 import { ResponseReader, type ResponseSink } from './http1-reader.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 
 export interface WireRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -21,7 +22,7 @@ export interface WireReader {
   /** The request is written from now on; without this, nothing of it was. */
   sending(): void;
   head(head: ResponseHead): void;
-  /** The bytes are others' once this returns. */
+  /** The bytes are others' once this returns, or with the next `resume` where `owns` says so and this pauses. */
   data(chunk: Buffer): void;
   end(): void;
   /** An HttpFault where what came is no HTTP, else what happened to the connection; `isUnwritten` where it had been open and nothing was written. */
@@ -33,6 +34,8 @@ export interface ConnectionTarget {
   readonly connectTimeoutMs: number;
   /** Where bytes are read to: whoever keeps some of them copies them. */
   readonly readBuffer: Buffer;
+  /** Where long answers are read to. */
+  readonly wideBuffers: ReadBuffers;
   /** Of the last connection over TLS. */
   session: Buffer | undefined;
 }
@@ -53,6 +56,7 @@ const aliveMs = 60_000;
 
 export class HttpConnection implements ResponseSink, Waiting {
   readonly #ends: ConnectionEnds;
+  readonly #target: ConnectionTarget;
   readonly #socket: Socket;
   readonly #response = new ResponseReader(this);
   #reader: WireReader | undefined;
@@ -66,6 +70,8 @@ export class HttpConnection implements ResponseSink, Waiting {
   #keptMs: number | undefined;
   /** What came while its reader wanted nothing. */
   #unread: Buffer | undefined;
+  /** Where it reads to while an answer passes that is too long to hold. */
+  #wide: Buffer | undefined;
   #error: Error | undefined;
   /** When it became idle, by its owner's clock. */
   idleSinceMs = 0;
@@ -74,6 +80,7 @@ export class HttpConnection implements ResponseSink, Waiting {
 
   constructor(target: ConnectionTarget, ends: ConnectionEnds) {
     this.#ends = ends;
+    this.#target = target;
     this.#socket = this.#connect(target);
     this.#timer = setTimeout(
       () => this.#socket.destroy(new Error('connecting took too long')),
@@ -129,6 +136,17 @@ export class HttpConnection implements ResponseSink, Waiting {
     if (!this.#isPaused && !this.#socket.destroyed) this.#socket.resume();
   }
 
+  /** Reads into memory of this reader's answer alone from the next read on, where the request is still this reader's. */
+  widen(reader: WireReader): void {
+    if (reader !== this.#reader || this.#socket instanceof TLSSocket) return;
+    this.#wide ??= this.#target.wideBuffers.take();
+  }
+
+  /** Whether nothing is read to where these bytes are before the next `resume`. */
+  owns(chunk: Buffer): boolean {
+    return this.#socket instanceof TLSSocket || chunk.buffer === this.#wide?.buffer;
+  }
+
   /** Ends it, where its request is still this reader's, who hears nothing more. */
   abandon(reader: WireReader): void {
     if (reader !== this.#reader) return;
@@ -159,6 +177,8 @@ export class HttpConnection implements ResponseSink, Waiting {
     const reader = this.#reader;
     this.#reader = undefined;
     this.#hush();
+    if (this.#wide !== undefined) this.#target.wideBuffers.give(this.#wide);
+    this.#wide = undefined;
     // An answer that comes before the request was written whole leaves a connection that nobody else can use.
     if (!this.#isKept || this.#socket.writableLength > 0) this.#socket.destroy();
     reader?.end();
@@ -170,8 +190,10 @@ export class HttpConnection implements ResponseSink, Waiting {
     const port = Number(url.port) || (isTls ? 443 : 80);
     const common = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: aliveMs };
     if (!isTls) {
-      const callback = (bytes: number): boolean => this.#read(readBuffer.subarray(0, bytes));
-      const socket = connectPlain({ ...common, onread: { buffer: readBuffer, callback } });
+      const buffer = (): Buffer => this.#wide ?? readBuffer;
+      const callback = (bytes: number, read: Uint8Array): boolean =>
+        this.#read((read as Buffer).subarray(0, bytes));
+      const socket = connectPlain({ ...common, onread: { buffer, callback } });
       return socket.on('connect', () => this.#opened());
     }
     const { session } = target;
@@ -261,6 +283,8 @@ export class HttpConnection implements ResponseSink, Waiting {
     const isUnwritten = this.#isOpen && this.#waiting !== undefined;
     this.#reader = undefined;
     this.#waiting = undefined;
+    // Somebody may still write out what is in it.
+    this.#wide = undefined;
     this.#socket.destroy();
     reader?.lost(error, isUnwritten);
   }

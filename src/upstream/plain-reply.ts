@@ -31,6 +31,36 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
  */
 const reserved = /"(?:id|resultType)"|"isError":\s*true|\\u00/;
 
+/** Up to so many bytes all are looked at; of a longer answer its ends, and what begins with a letter that is rare. */
+const wholeBytesMax = 16_384;
+const endBytes = 1_024;
+const typeKey = Buffer.from('Type"');
+const errorKey = Buffer.from('Error":');
+const isErrorTrue = /^"isError":\s*true/;
+const errorValueBytes = 32;
+/** So many keys that end like `isError` are looked at. */
+const errorKeysMax = 16;
+
+/** Whether only a scan can judge what is from `from` to `end`; `isTyped` where its type is known. */
+function needsScan(bytes: Buffer, from: number, end: number, isTyped: boolean): boolean {
+  if (end - from <= wholeBytesMax) return reserved.test(bytes.toString('latin1', from, end));
+  const middle = bytes.subarray(from, end);
+  if (reserved.test(middle.toString('latin1', 0, endBytes))) return true;
+  if (reserved.test(middle.toString('latin1', middle.length - endBytes))) return true;
+  if (!isTyped && middle.includes(typeKey)) return reserved.test(middle.toString('latin1'));
+  return saysError(middle);
+}
+
+function saysError(bytes: Buffer): boolean {
+  let at = bytes.indexOf(errorKey);
+  for (let seen = 0; at >= 0; seen++) {
+    if (seen === errorKeysMax) return reserved.test(bytes.toString('latin1', at));
+    if (isErrorTrue.test(bytes.toString('latin1', at - '"is'.length, at + errorValueBytes))) return true;
+    at = bytes.indexOf(errorKey, at + errorKey.length);
+  }
+  return false;
+}
+
 /** The type that the result lacks, or that it has one; undefined where only a scan can tell. Its first member is at `at`, its brace at `end`. */
 function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefined {
   const last = end - complete.length;
@@ -38,7 +68,7 @@ function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefi
   const isLast = last >= at && standsAt(bytes, last, complete) && (last === at || bytes[last - 1] === comma);
   const isFirst = !isLast && standsAt(bytes, at, complete);
   const from = isFirst ? at + complete.length : at;
-  if (reserved.test(bytes.toString('latin1', from, isLast ? last : end))) return undefined;
+  if (needsScan(bytes, from, isLast ? last : end, isFirst || isLast)) return undefined;
   if (isLast || isFirst) return 'has';
   return bytes[at] === 0x22 ? missing : undefined;
 }
@@ -52,6 +82,17 @@ export function plainReply(bytes: Buffer, context: ReplyContext): Reply | undefi
   const id = String(context.id);
   if (standsAt(bytes, 0, envelope)) return idFirst(bytes, id, context.callerId);
   return standsAt(bytes, 0, resultFirst) ? idLast(bytes, id, context.callerId) : undefined;
+}
+
+/** A long answer whose head says all: its parts so far, up to which the rest follows as it comes. */
+export function plainStart(head: Buffer, context: ReplyContext, isModern: boolean): Buffer[] | undefined {
+  if (isRead(context.method) || !standsAt(head, 0, envelope)) return undefined;
+  const end = endOfId(head, envelope.length, String(context.id));
+  if (end < 0 || !standsAt(head, end, thenResult)) return undefined;
+  const at = end + thenResult.length;
+  // A modern server says the type, be it at the end, or means a complete result by not saying it.
+  if (isModern) return [envelope, context.callerId, head.subarray(end)];
+  return head[at] === 0x22 ? [envelope, context.callerId, thenResult, missing, head.subarray(at)] : undefined;
 }
 
 function idFirst(bytes: Buffer, id: string, callerId: Buffer): Reply | undefined {

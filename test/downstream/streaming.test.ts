@@ -74,7 +74,7 @@ describe('an answer that is longer than what is held', () => {
       'legacy',
       'id first',
       `{"jsonrpc":"2.0","id":$id,"result":{${members}}}`,
-      `{"jsonrpc":"2.0","id":"caller","result":{${members},"resultType":"complete"}}`,
+      `{"jsonrpc":"2.0","id":"caller","result":{"resultType":"complete",${members}}}`,
     ],
     [
       'legacy',
@@ -143,6 +143,47 @@ describe('an answer that is longer than what is held', () => {
     },
   );
 
+  test.each([true, false])(
+    'that ends in its middle after a plain head breaks the connection (with its length: %s)',
+    async (hasLength) => {
+      const { gateway } = await behind(({ id, response }) => {
+        const body = Buffer.from(
+          `{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete",${members.slice(0, -100)}`,
+        );
+        response.writeHead(200, { ...json, ...(hasLength ? { 'content-length': body.length } : {}) });
+        response.end(body);
+      });
+      const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
+      expect(await endOf(open.done)).toBe('broken');
+    },
+  );
+
+  test('is the same for each of many clients at once, of which some read slowly and some go away', async () => {
+    const saidTo = (n: number): string => `"${n}:${String(n % 10).repeat(2 * 1024 * 1024)}"`;
+    let calls = 0;
+    const { gateway } = await behind(({ id, response, params }) => {
+      calls += 1;
+      const n = (params as { arguments: { n: number } }).arguments.n;
+      const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{"text":${saidTo(n)}}}`);
+      response.writeHead(200, { ...json, ...(n % 2 === 0 ? { 'content-length': body.length } : {}) });
+      response.end(body);
+    });
+    const one = async (n: number): Promise<boolean> => {
+      const response = await slowClient(gateway.url, n);
+      const chunks: Buffer[] = [];
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        chunks.push(chunk);
+        if (n % 5 === 0) response.destroy();
+        else if (n % 3 === 0) await sleep(1);
+      }
+      const expected = `{"jsonrpc":"2.0","id":1,"result":{"text":${saidTo(n)}}}`;
+      return Buffer.concat(chunks).toString() === expected;
+    };
+    const done = await Promise.all(Array.from({ length: 40 }, (_, n) => one(n).catch(() => n % 5 === 0)));
+    expect(calls).toBe(40);
+    expect(done.map((isRight, n) => isRight || n % 5 === 0)).toEqual(done.map(() => true));
+  });
+
   test('is not the end of the gateway when it breaks: the next call is answered', async () => {
     let calls = 0;
     const { gateway } = await behind(({ id, response }) => {
@@ -182,7 +223,7 @@ function pouring(bytes: number) {
   return { state, answer: ({ id, response }: Asked) => void pour(id, response) };
 }
 
-async function slowClient(url: string): Promise<IncomingMessage> {
+async function slowClient(url: string, n = 0): Promise<IncomingMessage> {
   const sent = request(url, {
     method: 'POST',
     agent: false,
@@ -194,7 +235,7 @@ async function slowClient(url: string): Promise<IncomingMessage> {
     },
   });
   sent.on('error', () => undefined);
-  sent.end(requestText('tools/call', { name: 'up__x', arguments: {} }));
+  sent.end(requestText('tools/call', { name: 'up__x', arguments: { n } }));
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   response.on('error', () => undefined);
   response.pause();

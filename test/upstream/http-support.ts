@@ -251,7 +251,7 @@ export function readAll(rest: IncomingRest): Promise<{ bytes: Buffer; failure: E
     const over = (failure: Error | undefined): void => resolve({ bytes: Buffer.concat(chunks), failure });
     rest.read({
       data: (chunk) => {
-        chunks.push(chunk);
+        chunks.push(Buffer.from(chunk));
         return true;
       },
       end: () => over(undefined),

@@ -252,7 +252,35 @@ test('the short way and the scan make the same reply of the same answer, where t
   expect(short).toBeGreaterThan(50);
 });
 
+test('the same holds for answers that are longer than what is looked at whole', () => {
+  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('"abc"'), id: 1_000_000_001 };
+  const pad = 'a line, and a \\"quote\\".\\n'.repeat(1_000);
+  const key = fc.constantFrom('isError', 'resultType', 'mimeType', 'LastError', 'id', 'x');
+  const value = fc.constantFrom('true', 'false', '"complete"', '7', '"isError"', `"${pad}"`);
+  const members = fc.uniqueArray(fc.tuple(key, value), { maxLength: 5, selector: ([name]) => name });
+  const space = fc.constantFrom('', ' ');
+  let short = 0;
+  fc.assert(
+    fc.property(members, members, space, fc.boolean(), (outer, inner, gap, isTyped) => {
+      const objectOf = (some: readonly (readonly [string, string])[]): string =>
+        `{${some.map(([name, said]) => `"${name}":${gap}${said}`).join(',')}}`;
+      const typed = isTyped ? outer.filter(([name]) => name !== 'resultType') : outer;
+      const inside = objectOf([...typed, ['text', `"${pad}"`], ['deep', objectOf(inner)]]).slice(1, -1);
+      const text = `{"jsonrpc":"2.0","id":1000000001,"result":{${inside}${isTyped ? ',"resultType":"complete"' : ''}}}`;
+      const plain = plainReply(Buffer.from(text), context);
+      if (plain === undefined) return;
+      short += 1;
+      const scanned = replyOf(scanUpstream(Buffer.from(text), options), context);
+      expect(textOf(plain)).toBe(textOf(scanned));
+      expect([plain.outcome, plain.status]).toEqual([scanned.outcome, scanned.status]);
+    }),
+    { numRuns: 500 },
+  );
+  expect(short).toBeGreaterThan(50);
+});
+
 test.each([
+  `{"jsonrpc":"2.0","id":1000000001,"result":{"a":"${'x'.repeat(20_000)}"},"id":7,"more":{}}`,
   '{"jsonrpc":"2.0","id":1000000001,"result":{"a":1},"id":7,"more":{}}',
   '{"jsonrpc":"2.0","id":1000000001,"result":{"resultType":"complete"},"id":null,"more":{}}',
   '{"result":{"a":1},"id":7,"x":{},"jsonrpc":"2.0","id":1000000001}',
