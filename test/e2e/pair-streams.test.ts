@@ -8,6 +8,13 @@ const levelsOf = async (client: PairClient): Promise<unknown[]> =>
     ({ params }) => params?.['level'],
   );
 
+/** The next message but for changed lists, of which those that were told many times may be told once more. */
+async function nextUpdate(stream: Awaited<ReturnType<PairClient['hear']>>) {
+  let message = await stream.next();
+  while (message.method?.endsWith('/list_changed') === true) message = await stream.next();
+  return message;
+}
+
 describePairs('what a server tells', (pair) => {
   const { kind, upstream } = pair;
   const isModern = kind.version === '2026-07-28';
@@ -28,7 +35,7 @@ describePairs('what a server tells', (pair) => {
     const uris = ['raw://raw/two', 'raw://raw/onerous', 'raw://raw/item/7/page', 'raw://raw/one'];
     for (const uri of uris) await pair.client.call('announce', { what: 'resource', uri });
     for (const uri of ['raw://raw/item/7/page', 'raw://raw/one'])
-      expect(await stream.next()).toMatchObject({
+      expect(await nextUpdate(stream)).toMatchObject({
         method: 'notifications/resources/updated',
         params: { uri },
       });
@@ -41,7 +48,7 @@ describePairs('what a server tells', (pair) => {
     await pair.client.result('resources/unsubscribe', { uri });
     for (const updated of [uri, other])
       await pair.client.call('announce', { what: 'resource', uri: updated });
-    expect(await stream.next()).toMatchObject({ params: { uri: other } });
+    expect(await nextUpdate(stream)).toMatchObject({ params: { uri: other } });
     stream.close();
     if (upstream.era === 'modern') return;
     await vi.waitFor(
