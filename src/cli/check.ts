@@ -1,6 +1,7 @@
 /** `mcpyard check`: the config, then each server as it is: era, transport, tools, what is left out and why. */
 import { inspect } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import { workersOf, workerWarnings } from '../config/workers.ts';
 import { certificateTrouble } from '../doors.ts';
 import { noNames } from '../names.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
@@ -51,16 +52,19 @@ export const check: Run = async (_args, flags, terminal) => {
   const { upstreams: servers, names } = flags.offline
     ? { upstreams: offline(config), names: noNames }
     : await interruptible((signal) => inspect(config, { log, env: terminal.env, secrets }, signal));
-  const warnings = [...config.warnings, ...nameWarnings(names)];
+  const warnings = [...config.warnings, ...workerWarnings(config), ...nameWarnings(names)];
   const trouble = flags.offline ? undefined : await certificateTrouble(config);
   const ok = trouble === undefined && servers.every((server) => verdictOf(server, config) !== 'FAIL');
+  const count = workersOf(config);
   if (flags.json) {
     const { file } = config;
-    terminal.out(`${secrets.mask(JSON.stringify({ ok, file, warnings, trouble, servers }))}\n`);
+    const workers = count === 1 ? undefined : count;
+    terminal.out(`${secrets.mask(JSON.stringify({ ok, file, workers, warnings, trouble, servers }))}\n`);
     return ok ? 0 : 1;
   }
   for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
-  terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}\n`);
+  const workers = count === 1 ? '' : `, ${plural(count, 'worker')}`;
+  terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}${workers}\n`);
   if (trouble !== undefined) terminal.out(`FAIL ${trouble}\n`);
   for (const server of servers)
     for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);

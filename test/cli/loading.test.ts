@@ -1,6 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { createFolder } from './program.ts';
 
 const program = path.resolve(import.meta.dirname, '../../dist/main.js');
 
@@ -33,4 +35,28 @@ test('A command loads nothing that only other commands need', () => {
   expect(
     loaded.filter((url) => /\/(?:serve|import|relay|app)\.js$|express|undici|prom-client/.test(url)),
   ).toEqual([]);
+});
+
+test('One process loads nothing that only several need', async () => {
+  const folder = createFolder({
+    listen: '127.0.0.1:0',
+    admin: '127.0.0.1:0',
+    stateDir: 'state',
+    servers: {},
+  });
+  const child = spawn(process.execPath, ['--import', registers, program, 'serve', '-c', folder.file], {
+    cwd: folder.folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+    if (said.includes('"msg":"serving ')) child.kill('SIGINT');
+  });
+  const [code] = (await once(child, 'close')) as [number];
+  folder.remove();
+  expect(code).toBe(0);
+  const loaded = said.split('\n').filter((line) => line.startsWith('file:'));
+  expect(loaded.some((url) => url.endsWith('/cli/serve.js'))).toBe(true);
+  expect(loaded.filter((url) => url.includes('/dist/workers/'))).toEqual([]);
 });

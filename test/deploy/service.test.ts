@@ -108,6 +108,25 @@ describe.skipIf(!haveAll(receiver, 'systemd-notify'))('as a service of systemd, 
     expect(gateway.child.exitCode).toBeNull();
   });
 
+  test('with workers is ready when all of them serve, and speaks for all', async () => {
+    const config = { ...anywhere, workers: 2, servers: {} };
+    folder.write(config);
+    const gateway = serve({ WATCHDOG_USEC: '400000', RUNTIME_DIRECTORY: folder.folder });
+    await untilHeard(/READY=1/);
+    const url = await endpointOf(gateway);
+    for (let at = 0; at < 4; at++) expect(await statusOf(url.replace('/mcp', '/readyz'))).toBe(200);
+    await untilHeard(/WATCHDOG=1/);
+    folder.write({ ...config, names: { max: 40 } });
+    gateway.child.kill('SIGHUP');
+    await gateway.said(/^the new config is in force/);
+    await untilHeard(/RELOADING=1[\s\S]*READY=1/);
+    gateway.child.kill('SIGTERM');
+    await untilHeard(/STOPPING=1/);
+    expect((await gateway.ended).code).toBe(0);
+    const speakers = [...heard.matchAll(/MAINPID=(\d+)/g)].map(([, pid]) => Number(pid));
+    expect(new Set(speakers)).toEqual(new Set([gateway.child.pid]));
+  });
+
   test('is never ready where it can not listen', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');

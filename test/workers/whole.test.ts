@@ -303,12 +303,12 @@ describe('the doors of all workers', () => {
   test('pass other paths of a server through', async () => {
     const web = { ...servers.web, passthrough: ['/files'] };
     const workers = await serveWorkers({ servers: { web } });
-    // The server says itself that it has no files.
+    // The server says itself what it takes.
     for (let at = 0; at < 4; at++)
-      expect((await fetch(workers.url.replace('/mcp', '/servers/web/files/a'))).status).toBe(404);
+      expect((await fetch(workers.url.replace('/mcp', '/servers/web/files/a'))).status).toBe(405);
     const passed = (await workers.scrape()).value('mcpyard_passthrough_total', {
       upstream: 'web',
-      status: '404',
+      status: '405',
     });
     expect(passed).toBe(4);
   });
