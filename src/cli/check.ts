@@ -44,6 +44,9 @@ const offline = (config: Config): readonly UpstreamHealth[] =>
     leftOut: [],
   }));
 
+/** One process goes without saying. */
+const withWorkers = (count: number): string => (count === 1 ? '' : `, ${plural(count, 'worker')}`);
+
 export const check: Run = async (_args, flags, terminal) => {
   const config = await readConfig(flags, terminal);
   if (config === undefined) return 2;
@@ -58,13 +61,12 @@ export const check: Run = async (_args, flags, terminal) => {
   const count = workersOf(config);
   if (flags.json) {
     const { file } = config;
-    const workers = count === 1 ? undefined : count;
-    terminal.out(`${secrets.mask(JSON.stringify({ ok, file, workers, warnings, trouble, servers }))}\n`);
+    const workers = count === 1 ? {} : { workers: count };
+    terminal.out(`${secrets.mask(JSON.stringify({ ok, file, ...workers, warnings, trouble, servers }))}\n`);
     return ok ? 0 : 1;
   }
   for (const warning of warnings) terminal.err(`warning: ${secrets.mask(warning)}\n`);
-  const workers = count === 1 ? '' : `, ${plural(count, 'worker')}`;
-  terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}${workers}\n`);
+  terminal.out(`${config.file}: ok, ${plural(config.servers.length, 'server')}${withWorkers(count)}\n`);
   if (trouble !== undefined) terminal.out(`FAIL ${trouble}\n`);
   for (const server of servers)
     for (const line of describe(server, config)) terminal.out(`${secrets.mask(line)}\n`);
