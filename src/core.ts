@@ -21,6 +21,7 @@ import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
 import { offerOf } from './offers.ts';
+import type { Allowances } from './policy/allowance.ts';
 import { Deadlines } from './policy/deadline.ts';
 import { type ReportContext, type Reports, upstreamEvents } from './reports.ts';
 import { type Change, Roster } from './roster.ts';
@@ -111,6 +112,20 @@ function followedReports({ followers }: CoreContext, context: ReportContext): Re
   };
 }
 
+/** How many calls and streams there may be, from config to config. */
+function roomsOf({ limits }: Config, allowances: Allowances) {
+  const calls = allowances.of('callsInFlight', limits.callsInFlightMax);
+  const streams = allowances.of('listenStreams', limits.listenStreamsMax);
+  return {
+    calls,
+    streams,
+    resize: (next: Config): void => {
+      calls.max = next.limits.callsInFlightMax;
+      streams.max = next.limits.listenStreamsMax;
+    },
+  };
+}
+
 /** Those who use the servers of another process seal ids themselves. */
 const taskIdsOf = ({ followers, secret }: CoreContext): TaskIds =>
   followers === undefined ? new SealedTaskIds(createSeal(secret, 'task', randomBytes)) : plainTaskIds;
@@ -131,31 +146,26 @@ export function buildCore(context: CoreContext): Core {
   const updates = new Updates();
   const taskUpdates = new TaskUpdates();
   const taskIds = taskIdsOf(context);
-  const admission = new Admission(config.limits.callsInFlightMax, metrics);
+  const { allowances } = context.seat;
+  const { calls, streams, resize } = roomsOf(config, allowances);
+  const admission = new Admission(calls, metrics);
   const told = heard(logs, updates, taskUpdates, spread);
   const about = { log, metrics, secrets, now: nowMs, catalogs: () => catalogs };
   const reports = followedReports(context, { ...about, ...told });
-  const opening = { ...context, replica: context.seat.name, taskIds, reports, nowMs };
+  const opening = { ...context, replica: context.seat.name, allowances, taskIds, reports, nowMs };
   const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
   const first = roster.change(config);
   const catalogs: Catalogs = new Catalogs({
     config,
     offers: first.offers,
+    cachePart: allowances.part,
     log,
     metrics,
     now: nowMs,
     changed: (kinds, whose, upstream) => changes.announce(kinds, whose, upstream),
   });
-  const listeners = new Listeners({
-    changes,
-    updates,
-    taskUpdates,
-    taskIds,
-    catalogs,
-    metrics,
-    streamsMax: config.limits.listenStreamsMax,
-  });
-  const bulkheads = new Bulkheads({ metrics, log, nowMs });
+  const listeners = new Listeners({ changes, updates, taskUpdates, taskIds, catalogs, metrics, streams });
+  const bulkheads = new Bulkheads({ metrics, log, nowMs, allowances });
   const parts: HandlerParts = {
     catalogs,
     listeners,
@@ -182,8 +192,7 @@ export function buildCore(context: CoreContext): Core {
     start: () => roster.start(first),
     reconfigure(next) {
       const change = roster.change(next);
-      admission.callsMax = next.limits.callsInFlightMax;
-      listeners.streamsMax = next.limits.listenStreamsMax;
+      resize(next);
       handler = handlerOf(next, parts);
       roster.start(change);
       catalogs.reconfigure(next, change.offers);

@@ -16,6 +16,7 @@ import { StdioEdge } from './downstream/stdio.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
+import type { Allowance } from './protocol/limits.ts';
 import { TurnEnd } from './protocol/turn.ts';
 import type { Seat } from './seat.ts';
 
@@ -37,16 +38,16 @@ const randomText = (bytes: number): string => randomBytes(bytes).toString('base6
 const nowMs = (): number => performance.now();
 
 const buildSessions = (
-  { limits }: Config,
   { catalogs }: Core,
   { secret, metrics, seat, peers }: EdgeParts,
+  live: Allowance,
 ): Sessions =>
   new Sessions({
     seal: createSeal(secret, 'session', randomBytes),
     now: Date.now,
     ...(peers === undefined ? {} : { home: seat.name }),
     random: () => randomText(9),
-    liveMax: limits.listenStreamsMax,
+    live,
     metrics,
     ended: ({ caller: { context } }) => {
       if (context !== undefined) catalogs.end(context);
@@ -84,7 +85,10 @@ export interface LiveEdges {
 
 export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEdges {
   const { changes, logs } = core;
-  const sessions = buildSessions(config, core, parts);
+  const { allowances } = parts.seat;
+  const live = allowances.of('liveSessions', config.limits.listenStreamsMax);
+  const streams = allowances.of('sseStreams', config.limits.listenStreamsMax);
+  const sessions = buildSessions(core, parts, live);
   const silence = new Silence(silenceMs);
   const turn = new TurnEnd(setImmediate);
   const sharedOf = (next: Config) => ({
@@ -98,7 +102,7 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
     changes,
     logs,
     answerBytesMax: next.limits.resultBytesMax,
-    streamsMax: next.limits.listenStreamsMax,
+    streams,
   });
   const sse = new SseEdge(sseOptions(config));
   const edgesOf = (next: Config, others: { readonly peers?: Peers }): Edges => {
@@ -125,7 +129,8 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
     of: (next) => edgesOf(next, peers === undefined ? {} : { peers }),
     behind: (next) => edgesOf(next, {}),
     adopt: (next) => {
-      sessions.liveMax = next.limits.listenStreamsMax;
+      live.max = next.limits.listenStreamsMax;
+      streams.max = next.limits.listenStreamsMax;
       sse.use(sseOptions(next));
       if (!next.legacySse) sse.stop();
     },
@@ -146,7 +151,11 @@ export const buildStdioEdge = (
   new StdioEdge({
     ...messages(config, core, parts),
     ...streams,
-    sessions: buildSessions(config, core, parts),
+    sessions: buildSessions(
+      core,
+      parts,
+      parts.seat.allowances.of('liveSessions', config.limits.listenStreamsMax),
+    ),
     changes: core.changes,
     logs: core.logs,
     caller: stdioCaller,

@@ -4,16 +4,21 @@ import type { Address } from './config/address.ts';
 import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import { buildDoors } from './doors.ts';
-import { OpenBodies } from './downstream/body.ts';
 import type { Edges } from './downstream/edge.ts';
 import type { Peers } from './downstream/peers.ts';
-import { type Downstream, type DownstreamOptions, startDownstream } from './downstream/server.ts';
+import {
+  connectionsMax,
+  type Downstream,
+  type DownstreamOptions,
+  startDownstream,
+} from './downstream/server.ts';
 import { buildEdges } from './edges.ts';
 import { openPrivateDoor } from './neighbours.ts';
 import type { Health } from './observe/health.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import type { Allowance } from './protocol/limits.ts';
 import type { Prepared } from './reloads.ts';
 import type { Seat } from './seat.ts';
 
@@ -65,19 +70,18 @@ interface Options {
   readonly admin: AdminOptions;
 }
 
-function listenerOptions(config: Config, parts: FrontParts, bodies: OpenBodies, edges: Edges): Options {
-  const { health, metrics, log, secrets } = parts;
+function listenerOptions(config: Config, parts: FrontParts, bodies: Allowance, edges: Edges): Options {
+  const { health, metrics, log, secrets, seat } = parts;
   const doors = buildDoors(config, { log, metrics, now: () => performance.now() });
   const shared = { metrics, log, health, secrets };
-  const { bodyBytesMax, bodiesBytesMax } = config.limits;
   return {
     admin: { address: config.admin, hosts: config.hosts, access: doors.access, ...shared },
     downstream: {
       address: config.listen,
       ...doors.downstream,
-      bodyBytesMax,
-      bodiesBytesMax,
+      bodyBytesMax: config.limits.bodyBytesMax,
       bodies,
+      connectionsMax: seat.allowances.part(connectionsMax),
       edges,
       ...shared,
     },
@@ -89,8 +93,11 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
   const { core, metrics, log, secret, seat, peers } = parts;
   const others = peers === undefined ? {} : { peers };
   const edges = buildEdges(config, core, { metrics, log, secret, seat, ...others });
-  const bodies = new OpenBodies();
+  const { allowances } = seat;
+  const bodies = allowances.of('bodies', config.limits.bodiesBytesMax);
   const optionsOf = (next: Config): Options => listenerOptions(next, parts, bodies, edges.of(next));
+  // Whoever comes must not be refused only because nothing was allowed yet.
+  await allowances.ready();
   const first = optionsOf(config);
   const privateDoor = await openPrivateDoor(config, { seat, bodies, edges: edges.behind, hear: core.hear });
   let current = config;
@@ -128,6 +135,7 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
           current = next;
           edges.adopt(next);
           privateDoor?.use(next);
+          bodies.max = next.limits.bodiesBytesMax;
           door.take();
           panel.take();
           if (panel.opened !== undefined) {

@@ -1,10 +1,10 @@
 /** The other processes that serve the same address, as one of them has them: where it reaches them, and where they reach it. */
 import type { Config } from './config/config.ts';
-import type { OpenBodies } from './downstream/body.ts';
 import type { Edges } from './downstream/edge.ts';
 import type { Peers } from './downstream/peers.ts';
 import type { News } from './gateway/news.ts';
 import type { Metrics } from './observe/metrics.ts';
+import type { Allowance } from './protocol/limits.ts';
 import type { Seat } from './seat.ts';
 
 /** What they are told; undefined where there are none. */
@@ -23,7 +23,7 @@ export interface PrivateDoor {
 
 interface PrivateDoorParts {
   readonly seat: Seat;
-  readonly bodies: OpenBodies;
+  readonly bodies: Allowance;
   /** Edges that send nothing on. */
   edges(config: Config): Edges;
   hear(news: News): void;
@@ -41,7 +41,6 @@ export async function openPrivateDoor(
     edges: edges(next),
     bodies,
     bodyBytesMax: next.limits.bodyBytesMax,
-    bodiesBytesMax: next.limits.bodiesBytesMax,
   });
   const listener = await startPeerListener({ socket, token, hear, ...optionsOf(config) });
   return {

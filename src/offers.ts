@@ -6,6 +6,8 @@ import type { Config, ServerConfig } from './config/config.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Secrets } from './observe/secrets.ts';
+import type { Allowances } from './policy/allowance.ts';
+import { roomAt } from './policy/room.ts';
 import type { Reports } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
 import { Instances } from './upstream/instances.ts';
@@ -23,17 +25,20 @@ export interface OfferContext {
   readonly secrets: Secrets;
   readonly taskIds: TaskIds;
   readonly replica: string;
+  readonly allowances: Allowances;
   readonly reports: Reports;
   readonly nowMs: () => number;
 }
 
 /** Nothing of it is started. */
 export function offerOf(server: ServerConfig, context: OfferContext): Offer {
-  const { config, metrics, reports, nowMs } = context;
+  const { config, metrics, reports, nowMs, allowances } = context;
+  const { instancesMax: max } = config.limits;
   if (server.isolation === 'shared') return { server, upstream: open(server, context, undefined) };
   const instances = new Instances({
     name: server.name,
-    max: config.limits.instancesMax,
+    // Those of a new config do not wait until those of the one before have ended.
+    room: roomAt(server, { what: `instances ${max}`, whose: server.name, max }, allowances),
     idleMs: server.idleTimeoutMs,
     open: (whose) => open(server, context, whose),
     changed: (count) => {

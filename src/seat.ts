@@ -1,4 +1,5 @@
 /** Where a process stands among those that serve one address together; alone, where there is one. */
+import { type Allowances, wholeAllowances } from './policy/allowance.ts';
 
 /** How the owner of the children is reached. */
 interface OwnerAddress {
@@ -25,7 +26,9 @@ export interface Seat {
   readonly owner?: OwnerAddress;
   /** Undefined where it is alone. */
   readonly peers?: Peers;
+  /** Its parts of the limits that are shared. */
+  readonly allowances: Allowances;
 }
 
 /** One process that serves alone. */
-export const aloneSeat: Seat = { name: 'r0' };
+export const aloneSeat: Seat = { name: 'r0', allowances: wholeAllowances };

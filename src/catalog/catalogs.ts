@@ -19,6 +19,8 @@ export interface CatalogsOptions
   extends Omit<CatalogOptions, 'members' | 'store' | 'merges' | 'isShared' | 'changed'> {
   /** In the order of the config. */
   readonly offers: readonly Offer[];
+  /** How much of `cache.max` this process may use. */
+  readonly cachePart: (bytesMax: number) => number;
   /** Lists that changed for clients: for those of one context, or for all; those of one server, or by a new config. */
   changed(kinds: readonly ListKind[], context: string | undefined, upstream?: string): void;
 }
@@ -62,10 +64,10 @@ export class Catalogs {
 
   constructor(options: CatalogsOptions) {
     this.#options = options;
-    const { config, metrics, offers } = options;
+    const { config, metrics, offers, cachePart } = options;
     this.#config = config;
     this.#offers = offers;
-    this.#store = new ShelfStore(config.cache.bytesMax, () => metrics.limitHit('cache'));
+    this.#store = new ShelfStore(cachePart(config.cache.bytesMax), () => metrics.limitHit('cache'));
     this.#instances = instancesOf(offers);
     this.#merges = new Merges(keptOf(this.#instances), (kind, { bytes }) => metrics.listBytes(kind, bytes));
     this.#own = new LRUCache({
@@ -87,7 +89,7 @@ export class Catalogs {
     this.#offers = offers;
     this.#instances = instancesOf(offers);
     this.#merges.keptMax = keptOf(this.#instances);
-    this.#store.resize(config.cache.bytesMax);
+    this.#store.resize(this.#options.cachePart(config.cache.bytesMax));
     const relisted = tidy(this.#store, known, offers, change);
     for (const [context, catalog] of catalogs) catalog.use(config, this.#members(context, catalog, known));
     this.#store.touch();

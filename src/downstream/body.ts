@@ -1,5 +1,6 @@
 /** Reads a request's body, within a limit. */
 import type { IncomingMessage } from 'node:http';
+import type { Allowance } from '../protocol/limits.ts';
 
 export interface BodyReader {
   whole(body: Buffer): void;
@@ -10,20 +11,15 @@ export interface BodyReader {
 
 export interface BodyLimits {
   readonly bodyBytesMax: number;
-  readonly bodiesBytesMax: number;
-  readonly bodies: OpenBodies;
-}
-
-/** The bytes of all bodies of which more is to come. */
-export class OpenBodies {
-  bytes = 0;
+  /** The bytes of all bodies of which more is to come. */
+  readonly bodies: Allowance;
 }
 
 const empty = Buffer.alloc(0);
 
 /** Calls one of the reader's functions, once; none where the client went away first. */
 export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyReader): void {
-  const { bodyBytesMax, bodiesBytesMax, bodies } = limits;
+  const { bodyBytesMax, bodies } = limits;
   const declared = Number(req.headers['content-length']);
   if (declared > bodyBytesMax) {
     reader.tooBig();
@@ -34,7 +30,7 @@ export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyR
   let counted = 0;
   let over = false;
   const release = (): void => {
-    bodies.bytes -= counted;
+    bodies.give(counted);
     counted = 0;
   };
   const giveUp = (): void => {
@@ -52,16 +48,18 @@ export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyR
     }
     bytes += chunk.length;
     chunks.push(chunk);
-    if (counted === 0) req.once('close', release);
-    counted += chunk.length;
-    bodies.bytes += chunk.length;
     if (bytes > bodyBytesMax) {
       giveUp();
       reader.tooBig();
-    } else if (bodies.bytes > bodiesBytesMax) {
+      return;
+    }
+    if (!bodies.take(chunk.length)) {
       giveUp();
       reader.tooMany();
+      return;
     }
+    if (counted === 0) req.once('close', release);
+    counted += chunk.length;
   });
   req.on('end', () => {
     if (over) return;

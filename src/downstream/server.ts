@@ -16,8 +16,9 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { Secrets } from '../observe/secrets.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
+import type { Allowance } from '../protocol/limits.ts';
 import type { Authenticate } from './authenticate.ts';
-import { type OpenBodies, readBody } from './body.ts';
+import { readBody } from './body.ts';
 import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
@@ -38,9 +39,10 @@ export interface DownstreamOptions {
   /** Answers what is below `/servers/`. */
   readonly passthrough: Passthrough;
   readonly bodyBytesMax: number;
-  /** Of all bodies that are being received. */
-  readonly bodiesBytesMax: number;
-  readonly bodies: OpenBodies;
+  /** The bytes of all bodies that are being received. */
+  readonly bodies: Allowance;
+  /** That this process may have; further ones are closed at once. */
+  readonly connectionsMax: number;
   readonly edges: Edges;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -71,8 +73,8 @@ const keepAliveMs = 75_000;
 const headersMs = 30_000;
 const requestMs = 120_000;
 const headerBytesMax = 32_768;
-/** More connections than this are closed at once. */
-const connectionsMax = 30_000;
+/** That all processes of a gateway may have together. */
+export const connectionsMax = 30_000;
 
 const jsonMedia = /^application\/json\s*(?:;|$)/i;
 
@@ -89,7 +91,7 @@ function tooMany(res: ServerResponse, options: DownstreamOptions): void {
   options.metrics.limitHit('bodies');
   const error = new RpcError(
     own.overLimit,
-    `All requests that are being received have more than ${options.bodiesBytesMax} bytes (limits.bodies); try again later`,
+    `All requests that are being received have more than ${options.bodies.max} bytes (limits.bodies); try again later`,
   );
   answer(res, 503, errorMessage(undefined, error));
 }
@@ -305,7 +307,7 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
     throw error;
   });
   let stopped: Promise<void> | undefined;
-  server.maxConnections = connectionsMax;
+  server.maxConnections = options.connectionsMax;
   countRefused(server, options.metrics);
   dropStalled(server, stalledMs, () => options.metrics.limitHit('stalled'));
   const host = family === 'IPv6' ? `[${address}]` : address;

@@ -5,6 +5,7 @@ import { anonymous } from '../config/key-hash.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Caller } from '../protocol/call.ts';
 import { modernVersion } from '../protocol/era.ts';
+import type { Allowance } from '../protocol/limits.ts';
 import { metaKey } from '../protocol/message.ts';
 import { LiveSession } from './live-session.ts';
 
@@ -40,7 +41,7 @@ export interface SessionsOptions {
   readonly home?: string;
   random(): string;
   /** Sessions that have something alive here: streams, calls, levels. */
-  readonly liveMax: number;
+  readonly live: Allowance;
   readonly metrics: Pick<Metrics, 'limitHit' | 'sessionEnded'>;
   /** It ended for good. */
   ended(session: Session): void;
@@ -105,8 +106,6 @@ const newIds = (): Ids => ({
 });
 
 export class Sessions {
-  /** From now on. */
-  liveMax: number;
   readonly #options: SessionsOptions;
   /** Made with the first session, since they take their room at once: 4 MB, and 13 ms of each start. */
   #ids: Ids | undefined;
@@ -114,7 +113,6 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
-    this.liveMax = options.liveMax;
   }
 
   /** A new session; its id is at most 1 KiB, for which what the client says of extensions is dropped if need be. */
@@ -168,7 +166,7 @@ export class Sessions {
     this.#ids.ended.set(session.id, true);
     this.#ids.opened.delete(session.id);
     this.#live.get(session.id)?.end();
-    this.#live.delete(session.id);
+    this.#forget(session.id);
     this.#options.ended(session);
   }
 
@@ -181,10 +179,10 @@ export class Sessions {
   enliven(session: Session): LiveSession | undefined {
     const found = this.#live.get(session.id);
     if (found !== undefined) return found;
-    if (this.#live.size >= this.liveMax) return undefined;
-    const { metrics } = this.#options;
+    const { metrics, live: room } = this.#options;
+    if (!room.take()) return undefined;
     const live = new LiveSession(
-      () => this.#live.delete(session.id),
+      () => this.#forget(session.id),
       (limit) => metrics.limitHit(limit),
     );
     this.#live.set(session.id, live);
@@ -194,7 +192,11 @@ export class Sessions {
   /** Ends what lives here; the ids stay valid for other replicas and later starts. */
   stop(): void {
     for (const live of this.#live.values()) live.end();
-    this.#live.clear();
+    for (const id of [...this.#live.keys()]) this.#forget(id);
+  }
+
+  #forget(id: string): void {
+    if (this.#live.delete(id)) this.#options.live.give();
   }
 
   #keep(id: string, facts: SessionFacts): Session {

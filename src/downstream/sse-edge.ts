@@ -4,6 +4,7 @@ import type { Changes } from '../gateway/changes.ts';
 import type { Logs } from '../gateway/logs.ts';
 import type { Caller } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
+import type { Allowance } from '../protocol/limits.ts';
 import { scanInbound } from '../protocol/message.ts';
 import { ChannelSession } from './channel-session.ts';
 import { EventStream } from './event-stream.ts';
@@ -19,7 +20,8 @@ export interface SseEdgeOptions extends MessagesContext {
   readonly bufferBytesMax: number;
   /** The longest answer. */
   readonly answerBytesMax: number;
-  readonly streamsMax: number;
+  /** How many may be open. */
+  readonly streams: Allowance;
 }
 
 /** Where such clients begin, and where they are told to send to. */
@@ -61,12 +63,12 @@ export class SseEdge {
 
   /** Opens a client's stream, which begins with where its messages go. */
   open(res: ServerResponse, caller: Caller): void {
-    const { streamsMax, metrics, replica, random } = this.#options;
-    if (this.#clients.size >= streamsMax) {
+    const { streams, metrics, replica, random } = this.#options;
+    if (!streams.take()) {
       metrics.limitHit('listenStreams');
       const busy = new RpcError(
         own.overLimit,
-        `${streamsMax} streams are open already (limits.listenStreams)`,
+        `${streams.max} streams are open already (limits.listenStreams)`,
       );
       answer(res, 503, errorMessage(undefined, busy));
       return;
@@ -107,7 +109,7 @@ export class SseEdge {
   }
 
   #client(id: string, caller: Caller): Client {
-    const { silenceMs, bufferBytesMax, metrics } = this.#options;
+    const { silenceMs, bufferBytesMax, metrics, streams } = this.#options;
     const stream = new EventStream({
       id,
       primed: false,
@@ -118,7 +120,7 @@ export class SseEdge {
       bufferBytesMax,
       keepAliveMs: silenceMs,
       over: () => {
-        this.#clients.delete(id);
+        if (this.#clients.delete(id)) streams.give();
         session.close();
       },
       slow: () => metrics.limitHit('sseBuffer'),

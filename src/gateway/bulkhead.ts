@@ -2,8 +2,10 @@
 import type { Member } from '../catalog/listing.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Allowances } from '../policy/allowance.ts';
 import { Breaker, type Verdict } from '../policy/breaker.ts';
 import { Concurrency } from '../policy/concurrency.ts';
+import { roomAt } from '../policy/room.ts';
 import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { Connection } from '../upstream/connection.ts';
@@ -13,6 +15,7 @@ export interface BulkheadOptions {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly nowMs: () => number;
+  readonly allowances: Allowances;
 }
 
 export class Bulkhead {
@@ -29,7 +32,10 @@ export class Bulkhead {
   constructor({ server, upstream }: Member, options: BulkheadOptions, before: Bulkhead | undefined) {
     this.#before = before;
     this.server = server;
-    this.concurrency = new Concurrency(upstream.name, server.concurrency);
+    const { max } = server.concurrency;
+    this.concurrency = new Concurrency(upstream.name, server.concurrency, (more) =>
+      roomAt(server, { what: 'calls', whose: upstream.key, max, more }, options.allowances),
+    );
     this.breaker = new Breaker(server.breaker);
     this.#options = options;
   }

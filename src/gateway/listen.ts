@@ -4,7 +4,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import { type Call, contextOf, type Reply } from '../protocol/call.ts';
 import { asRpcError, code, own, RpcError } from '../protocol/errors.ts';
 import { isObject, jsonOf } from '../protocol/json.ts';
-import type { Limit } from '../protocol/limits.ts';
+import type { Allowance, Limit } from '../protocol/limits.ts';
 import { idOf, metaKey, paramOf } from '../protocol/message.ts';
 import { capabilitiesOf } from '../upstream/input-required.ts';
 import { canWatch, canWatchTasks, type KeyWatch } from '../upstream/key-watch.ts';
@@ -26,7 +26,8 @@ export interface ListenOptions {
   readonly taskIds: TaskIds;
   readonly catalogs: Catalogs;
   readonly metrics: Metrics;
-  readonly streamsMax: number;
+  /** How many may be open. */
+  readonly streams: Allowance;
 }
 
 type Filter = Readonly<Record<string, unknown>>;
@@ -102,42 +103,40 @@ function taskIdsOf(filter: Filter, call: Call): readonly string[] {
 
 /** The open listen streams of one gateway. */
 export class Listeners {
-  /** From now on. */
-  streamsMax: number;
   readonly #options: ListenOptions;
   readonly #open = new Set<() => void>();
-  /** Listens whose resources are not watched yet. */
-  #opening = 0;
   #isStopping = false;
 
   constructor(options: ListenOptions) {
     this.#options = options;
-    this.streamsMax = options.streamsMax;
   }
 
   /** Resolves when the gateway ends the stream, rejects when the client does. */
   async listen(call: Call): Promise<Reply> {
-    const { streamsMax } = this;
+    const { streams } = this.#options;
     const filter = filterOf(call);
     const uris = urisOf(filter);
     const ids = taskIdsOf(filter, call);
     if (this.#isStopping) throw stoppingError();
-    if (this.#open.size + this.#opening >= streamsMax) {
+    if (!streams.take()) {
       throw new RpcError(
         own.overLimit,
-        `This gateway has ${streamsMax} open listen streams already (limits.listenStreams)`,
+        `This gateway has ${streams.max} open listen streams already (limits.listenStreams)`,
         { limit: 'listenStreams' },
       );
     }
-    this.#opening++;
-    const [resources, tasks] = await Promise.all([
-      Promise.all(uris.map((uri) => this.#watch(uri, call))),
-      Promise.all(ids.map((id) => this.#watchTask(id, call))),
-    ]).finally(() => this.#opening--);
-    return this.#run(call, filter, {
-      resources: resources.filter((one) => one !== undefined),
-      tasks: tasks.filter((one) => one !== undefined),
-    });
+    try {
+      const [resources, tasks] = await Promise.all([
+        Promise.all(uris.map((uri) => this.#watch(uri, call))),
+        Promise.all(ids.map((id) => this.#watchTask(id, call))),
+      ]);
+      return await this.#run(call, filter, {
+        resources: resources.filter((one) => one !== undefined),
+        tasks: tasks.filter((one) => one !== undefined),
+      });
+    } finally {
+      streams.give();
+    }
   }
 
   /** Ends every stream with its result, and takes no more. */

@@ -2,6 +2,7 @@
 import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import { type Linked, Ring } from '../protocol/ring.ts';
+import type { Places } from './allowance.ts';
 
 export interface ConcurrencyLimits {
   readonly max: number;
@@ -24,11 +25,14 @@ export class Concurrency {
   readonly #upstream: string;
   readonly #limits: ConcurrencyLimits;
   readonly #queue = new Ring<Waiter>();
+  readonly #places: Places;
   #inUse = 0;
 
-  constructor(upstream: string, limits: ConcurrencyLimits) {
+  /** `placesOf` gives the places, and gets what is to be called when there may be one. */
+  constructor(upstream: string, limits: ConcurrencyLimits, placesOf: (more: () => void) => Places) {
     this.#upstream = upstream;
     this.#limits = limits;
+    this.#places = placesOf(() => this.#more());
   }
 
   get inUse(): number {
@@ -41,7 +45,7 @@ export class Concurrency {
 
   /** Whether there was a place, which is then taken until `leave`. */
   enter(): boolean {
-    if (this.#inUse >= this.#limits.max) return false;
+    if (!this.#places.take()) return false;
     this.#inUse++;
     return true;
   }
@@ -67,6 +71,7 @@ export class Concurrency {
         clearTimeout(waiter.timer);
         call.signal.unlisten();
         this.#queue.delete(waiter);
+        this.#places.waiting--;
       };
       const waiter = new Waiter(() => {
         leaveQueue();
@@ -78,15 +83,25 @@ export class Concurrency {
       };
       waiter.timer = setTimeout(() => giveUp(this.#late()), queueMs);
       this.#queue.add(waiter);
+      this.#places.waiting++;
       call.signal.listen(giveUp);
     });
   }
 
-  /** Gives a place back: to whoever waits longest, if anybody does. */
+  /** Gives a place back: to whoever waits longest, if anybody does and it may stay here. */
   leave(): void {
     const next = this.#queue.first;
-    if (next === undefined) this.#inUse--;
-    else next.go();
+    if (next !== undefined && this.#places.isKept) {
+      next.go();
+      return;
+    }
+    this.#inUse--;
+    this.#places.give();
+  }
+
+  #more(): void {
+    for (let next = this.#queue.first; next !== undefined && this.enter(); next = this.#queue.first)
+      next.go();
   }
 
   #late(): RpcError {

@@ -1,12 +1,14 @@
 /** One server with an upstream for each authorization context: started when it is needed, bounded in number, ended when idle. */
 import { own, RpcError } from '../protocol/errors.ts';
+import type { Allowance } from '../protocol/limits.ts';
 import type { AskRoots } from './caller-roots.ts';
 import { refusalIn } from './state.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface InstancesOptions {
   readonly name: string;
-  readonly max: number;
+  /** How many there may be. */
+  readonly room: Allowance;
   /** Undefined where an idle one is kept. */
   readonly idleMs: number | undefined;
   /** One that is not started yet. */
@@ -35,6 +37,8 @@ export class Instances {
   readonly #slots = new Map<string, Slot>();
   readonly #endings = new Map<Upstream, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
+  /** Somebody found no room, and nobody has ended since. */
+  #isFull = false;
   #stopped = false;
 
   constructor(options: InstancesOptions) {
@@ -55,14 +59,15 @@ export class Instances {
 
   /** The context needs its own: it is started where there was none and there is room. */
   need(context: string): void {
-    const { max, now, open, changed, refused } = this.#options;
+    const { room, now, open, changed, refused } = this.#options;
     const known = this.#slots.get(context);
     if (known !== undefined) {
       known.usedMs = now();
       return;
     }
     if (this.#stopped) return;
-    if (this.#slots.size >= max) {
+    this.#isFull = !room.take();
+    if (this.#isFull) {
       refused();
       return;
     }
@@ -75,13 +80,13 @@ export class Instances {
 
   /** Why the context has none, if there is no room for it. */
   refusal(context: string): RpcError | undefined {
-    const { max, name } = this.#options;
+    const { room, name } = this.#options;
     const slot = this.#slots.get(context);
     if (slot !== undefined) return refusalIn(slot.upstream.state);
-    if (this.#slots.size < max) return undefined;
+    if (!this.#isFull) return undefined;
     return new RpcError(
       own.overLimit,
-      `server \`${name}\` runs for ${max} callers already (limits.instances), and each has one of its own; try again later`,
+      `server \`${name}\` runs for ${room.max} callers already (limits.instances), and each has one of its own; try again later`,
     );
   }
 
@@ -95,6 +100,8 @@ export class Instances {
     const slot = this.#slots.get(context);
     if (slot === undefined) return;
     this.#slots.delete(context);
+    this.#options.room.give();
+    this.#isFull = false;
     this.#options.changed(this.#slots.size);
     const { upstream } = slot;
     this.#endings.set(
@@ -130,6 +137,7 @@ export class Instances {
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const context of [...this.#slots.keys()]) this.end(context);
+    this.#options.room.close();
     await Promise.all(this.#endings.values());
   }
 

@@ -1,6 +1,7 @@
 /** What the primary and its workers say to each other: control alone, never a message of MCP. */
 import type { Config, ServerConfig } from '../config/config.ts';
 import type { UpstreamHealth } from '../observe/health.ts';
+import type { AllowanceDown, AllowanceUp } from '../policy/shared-allowance.ts';
 import type { FiguresPart } from './figures.ts';
 
 /** A config as JSON can say it. */
@@ -30,6 +31,8 @@ export type ToWorker =
   /** What became of it: it is taken in, or not. */
   | { readonly kind: 'decide'; readonly round: number; readonly isTaken: boolean }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question }
+  /** What it may use of a limit that is shared. */
+  | { readonly kind: 'allowance'; readonly told: AllowanceDown }
   | { readonly kind: 'stop'; readonly drainMs: number; readonly hasGrace: boolean };
 
 /** A part of what was asked for. */
@@ -39,6 +42,8 @@ export type ToPrimary =
   /** It listens to what it is told. */
   | { readonly kind: 'here' }
   | { readonly kind: 'ready'; readonly endpoint: string }
+  /** What it needs of a limit that is shared, or gives back. */
+  | { readonly kind: 'allowance'; readonly told: AllowanceUp }
   /** It can't serve by the config that it was started with. */
   | { readonly kind: 'failed'; readonly message: string; readonly code?: string }
   | { readonly kind: 'prepared'; readonly round: number }
@@ -63,12 +68,14 @@ const toWorker: Readonly<Record<ToWorker['kind'], Form>> = {
   prepare: { round: 'number', config: 'object' },
   decide: { round: 'number', isTaken: 'boolean' },
   ask: { id: 'number', question: 'string' },
+  allowance: { told: 'object' },
   stop: { drainMs: 'number', hasGrace: 'boolean' },
 };
 
 const toPrimary: Readonly<Record<ToPrimary['kind'], Form>> = {
   here: {},
   ready: { endpoint: 'string' },
+  allowance: { told: 'object' },
   failed: { message: 'string' },
   prepared: { round: 'number' },
   refused: { round: 'number', message: 'string' },

@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
+import type { AllowanceBroker, AllowanceMember } from './allowances.ts';
 import {
   type Answer,
   type PlainConfig,
@@ -22,6 +23,8 @@ export interface PostOptions {
   startOf(config: Config): Start;
   /** A config as its worker is to have it. */
   plainOf(config: Config): PlainConfig;
+  /** What gives its parts of shared limits. */
+  readonly broker: AllowanceBroker;
   /** What is set or, undefined, left out in its environment. */
   readonly env: NodeJS.ProcessEnv;
   /** One has begun to serve, or serves no more. */
@@ -164,23 +167,31 @@ export class Post {
   }
 
   #fork(): void {
-    const { config, env } = this.#options;
+    const { config, env, broker } = this.#options;
     const has = config();
     const worker = cluster.fork(env);
     closeUntaken(worker.process);
     this.#worker = worker;
+    const member = broker.join((told) => this.send({ kind: 'allowance', told }));
     this.#has = has;
     this.#failure = undefined;
     this.#timer = setTimeout(() => worker.process.kill('SIGKILL'), startMs);
-    worker.on('message', (message: unknown) => this.#hear(parseToPrimary(message), has));
+    worker.on('message', (message: unknown) => this.#hear(parseToPrimary(message), has, member));
     worker.on('error', (error) =>
       this.#options.log.error({ err: error, worker: this.name }, `worker ${this.name}: ${error.message}`),
     );
-    worker.once('exit', (code: number | null, signal: string | null) => this.#gone(howEnded(code, signal)));
+    worker.once('exit', (code: number | null, signal: string | null) => {
+      member.leave();
+      this.#gone(howEnded(code, signal));
+    });
   }
 
-  #hear(message: ToPrimary | undefined, has: Config): void {
+  #hear(message: ToPrimary | undefined, has: Config, member: AllowanceMember): void {
     if (message === undefined) return;
+    if (message.kind === 'allowance') {
+      member.receive(message.told);
+      return;
+    }
     if (message.kind === 'here') this.send(this.#options.startOf(has));
     if (message.kind === 'failed') {
       const { message: text, code } = message;

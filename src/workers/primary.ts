@@ -9,6 +9,7 @@ import { createMetrics } from '../observe/metrics.ts';
 import { createWorkerMetrics } from '../observe/worker-metrics.ts';
 import { Reloads } from '../reloads.ts';
 import { changeBetween } from '../roster.ts';
+import { aloneSeat } from '../seat.ts';
 import { Followers } from '../upstream/followers.ts';
 import { endOrphans } from '../upstream/process-tree.ts';
 import { packageVersion } from '../version.ts';
@@ -86,7 +87,7 @@ async function buildParts(
     secret,
     identity: { name: 'mcpyard', version },
     instance: instanceOf(config),
-    seat: { name: 'primary' },
+    seat: { ...aloneSeat, name: 'primary' },
     followers,
   });
   const workforce = new Workforce({

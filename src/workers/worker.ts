@@ -2,6 +2,7 @@
 import { type App, startApp } from '../app.ts';
 import { createLog, type RootLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
+import { WorkerAllowances } from '../policy/worker-allowances.ts';
 import type { Seat } from '../seat.ts';
 import {
   type Answer,
@@ -24,7 +25,14 @@ const tell = (message: ToPrimary): Promise<void> =>
     else process.send(message, () => resolve());
   });
 
-const seatOf = ({ name, names, folder, token }: Start): Seat => ({
+const allowancesOf = ({ names }: Start): WorkerAllowances =>
+  new WorkerAllowances({
+    workers: names.length,
+    send: (told) => void tell({ kind: 'allowance', told }),
+    defer: setImmediate,
+  });
+
+const seatOf = ({ name, names, folder, token }: Start, allowances: WorkerAllowances): Seat => ({
   name,
   owner: { socket: ownerSocket(folder), token },
   peers: {
@@ -33,6 +41,7 @@ const seatOf = ({ name, names, folder, token }: Start): Seat => ({
     socket: workerSocket(folder, name),
     token,
   },
+  allowances,
 });
 
 /** Serves until the primary says that it is over, or is gone; never returns. */
@@ -40,10 +49,14 @@ export function runWorker(env: NodeJS.ProcessEnv): Promise<never> {
   for (const signal of ignored) process.on(signal, () => undefined);
   process.once('disconnect', () => process.exit(1));
   let working: Promise<Working> | undefined;
+  let allowances: WorkerAllowances | undefined;
   process.on('message', (message: unknown) => {
     const order = parseToWorker(message);
     if (order === undefined) return;
-    if (order.kind === 'start') working ??= begin(order, env);
+    if (order.kind === 'start') {
+      allowances ??= allowancesOf(order);
+      working ??= begin(order, env, allowances);
+    } else if (order.kind === 'allowance') allowances?.receive(order.told);
     else void working?.then(({ obey }) => obey(order));
   });
   void tell({ kind: 'here' });
@@ -51,17 +64,18 @@ export function runWorker(env: NodeJS.ProcessEnv): Promise<never> {
 }
 
 interface Working {
-  obey(order: Exclude<ToWorker, Start>): void;
+  obey(order: Exclude<ToWorker, Start | { readonly kind: 'allowance' }>): void;
 }
 
-async function begin(start: Start, env: NodeJS.ProcessEnv): Promise<Working> {
+async function begin(start: Start, env: NodeJS.ProcessEnv, allowances: WorkerAllowances): Promise<Working> {
   const config = configOf(start.config);
   const secrets = new Secrets(config.secrets);
   const root = createLog({ level: config.log.level, secrets });
   const log: RootLog = { ...root.child({ worker: start.name }), setLevel: root.setLevel };
+  allowances.start();
   try {
     const secret = Buffer.from(start.secret, 'base64');
-    const app = await startApp(config, { log, env, secrets, secret }, seatOf(start));
+    const app = await startApp(config, { log, env, secrets, secret }, seatOf(start, allowances));
     await tell({ kind: 'ready', endpoint: app.endpoint });
     return { obey: obedience(app) };
   } catch (error) {

@@ -6,6 +6,7 @@ import type { UpstreamHealth } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
 import type { WorkerMetrics } from '../observe/worker-metrics.ts';
 import type { Prepared } from '../reloads.ts';
+import { AllowanceBroker } from './allowances.ts';
 import { type Answer, plainConfig, type Start } from './control.ts';
 import { addPast, type Figures, noFigures, takePart } from './figures.ts';
 import type { Heard } from './merged.ts';
@@ -45,6 +46,7 @@ const notForWorkers: NodeJS.ProcessEnv = {
 export class Workforce {
   readonly #options: WorkforceOptions;
   readonly #posts: readonly Post[];
+  readonly #stopBroker: () => void;
   readonly #last = new Map<string, Figures>();
   readonly #past = noFigures();
   readonly #healths = new Map<string, readonly UpstreamHealth[]>();
@@ -58,6 +60,8 @@ export class Workforce {
   constructor(options: WorkforceOptions) {
     const { names, program, log, metrics, config } = options;
     this.#options = options;
+    const broker = new AllowanceBroker({ workers: names.length, nowMs: () => performance.now() });
+    this.#stopBroker = broker.start();
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
       exec: program.file,
@@ -71,6 +75,7 @@ export class Workforce {
           log,
           config,
           env: notForWorkers,
+          broker,
           startOf: (of) => this.#startOf(name, of),
           plainOf: (of) => this.#plainOf(of),
           isUp: (isUp) => metrics.up(name, isUp),
@@ -146,6 +151,7 @@ export class Workforce {
   /** Ends all once their calls have ended. */
   async stop(drainMs: number, hasGrace: boolean): Promise<void> {
     await Promise.all(this.#posts.map((post) => post.stop(drainMs, hasGrace)));
+    this.#stopBroker();
   }
 
   /** Ends all at once. */

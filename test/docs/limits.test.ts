@@ -62,6 +62,7 @@ const constants: ReadonlyMap<string, number> = new Map(
 const tuning = [
   'config/nearest.ts lengthMax',
   'downstream/respond.ts joinBytesMax',
+  'policy/worker-allowances.ts lookMs',
   'protocol/answer-stream.ts keyBytesMax',
   'protocol/frames.ts pieceBytesMax',
   'protocol/sse.ts looseMax',
@@ -69,6 +70,7 @@ const tuning = [
   'upstream/framed-socket.ts joinBytesMax',
   'upstream/http-json.ts looseMax',
   'upstream/process-tree.ts pollMsMax',
+  'workers/allowances.ts lookMs',
 ];
 
 describe('docs/limits.md', () => {

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSeal } from '../../src/auth/seal.ts';
 import { admitAll } from '../../src/downstream/authenticate.ts';
-import { OpenBodies } from '../../src/downstream/body.ts';
 import { LegacyEdge } from '../../src/downstream/legacy.ts';
 import { createPassthrough } from '../../src/downstream/passthrough.ts';
 import { ProjectedPages } from '../../src/downstream/projection.ts';
@@ -15,6 +14,7 @@ import { Logs } from '../../src/gateway/logs.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
+import { WholeAllowance } from '../../src/policy/allowance.ts';
 import { type Call, okOutcome, type Reply } from '../../src/protocol/call.ts';
 import { idOf } from '../../src/protocol/message.ts';
 import { TurnEnd } from '../../src/protocol/turn.ts';
@@ -76,7 +76,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     seal,
     now: Date.now,
     random,
-    liveMax: 10,
+    live: new WholeAllowance(10),
     metrics,
     ended: () => undefined,
   });
@@ -88,8 +88,8 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
     passthrough: createPassthrough({ servers: [], metrics, log }),
     refused: () => undefined,
     bodyBytesMax: options.bodyBytesMax ?? 8 * 1024 * 1024,
-    bodiesBytesMax: options.bodiesBytesMax ?? 64 * 1024 * 1024,
-    bodies: new OpenBodies(),
+    bodies: new WholeAllowance(options.bodiesBytesMax ?? 64 * 1024 * 1024),
+    connectionsMax: 1_000,
     edges: {
       scan,
       nowMs,

@@ -7,6 +7,7 @@ import { LiveSession } from '../../src/downstream/live-session.ts';
 import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type Session, Sessions } from '../../src/downstream/session.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { WholeAllowance } from '../../src/policy/allowance.ts';
 import { asksOutcome, Call, type Reply } from '../../src/protocol/call.ts';
 import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
@@ -23,7 +24,7 @@ function sessionsAt() {
     seal: createSeal(Buffer.alloc(32), 'session', randomBytes),
     now: () => clock.ms,
     random: () => String(count++),
-    liveMax: 10,
+    live: new WholeAllowance(10),
     metrics,
     ended: () => undefined,
   });

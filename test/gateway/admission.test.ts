@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Admission } from '../../src/gateway/admission.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { WholeAllowance } from '../../src/policy/allowance.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -9,7 +10,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const admissionOf = (callsMax: number) => new Admission(callsMax, createMetrics({ version: 'test' }));
+const admissionOf = (callsMax: number) =>
+  new Admission(new WholeAllowance(callsMax), createMetrics({ version: 'test' }));
 
 describe('calls', () => {
   test('are let in up to the limit, and again when one has left', () => {
@@ -26,7 +28,7 @@ describe('calls', () => {
   test('over the limit are counted', async () => {
     vi.useRealTimers();
     const metrics = createMetrics({ version: 'test' });
-    const admission = new Admission(0, metrics);
+    const admission = new Admission(new WholeAllowance(0), metrics);
     admission.admit();
     expect((await metrics.exposition()).text).toMatch(/limit[a-z_]*\{[^}]*callsInFlight[^}]*\} 1/);
   });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Concurrency } from '../../src/policy/concurrency.ts';
+import { WholeAllowance } from '../../src/policy/allowance.ts';
+import { Concurrency, type ConcurrencyLimits } from '../../src/policy/concurrency.ts';
 import { Call } from '../../src/protocol/call.ts';
 import { scanInbound } from '../../src/protocol/message.ts';
 
@@ -12,6 +13,9 @@ afterEach(() => {
 
 const limits = { max: 1, queueMax: 2, queueMs: 1_000 };
 
+const placesOf = (some: ConcurrencyLimits): Concurrency =>
+  new Concurrency('up', some, () => new WholeAllowance(some.max));
+
 function newCall(): Call {
   const inbound = scanInbound(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call"}'), {
     strict: true,
@@ -23,14 +27,14 @@ function newCall(): Call {
 
 describe('a bound on calls', () => {
   test('has as many places as it says, and each is free again', () => {
-    const places = new Concurrency('up', { ...limits, max: 2 });
+    const places = placesOf({ ...limits, max: 2 });
     expect([places.enter(), places.enter(), places.enter()]).toEqual([true, true, false]);
     places.leave();
     expect([places.enter(), places.inUse]).toEqual([true, 2]);
   });
 
   test('gives a place to whoever waits longest, and to nobody else', async () => {
-    const places = new Concurrency('up', limits);
+    const places = placesOf(limits);
     const order: string[] = [];
     places.enter();
     const first = places.wait(newCall()).then(() => order.push('first'));
@@ -45,7 +49,7 @@ describe('a bound on calls', () => {
   });
 
   test('refuses at once where too many wait, and says what can be set', async () => {
-    const places = new Concurrency('up', limits);
+    const places = placesOf(limits);
     places.enter();
     const waiting = [places.wait(newCall()), places.wait(newCall())];
     await expect(places.wait(newCall())).rejects.toMatchObject({
@@ -59,7 +63,7 @@ describe('a bound on calls', () => {
   });
 
   test('refuses a call that waited too long', async () => {
-    const places = new Concurrency('up', limits);
+    const places = placesOf(limits);
     places.enter();
     const refused = expect(places.wait(newCall())).rejects.toMatchObject({
       code: 4290,
@@ -71,7 +75,7 @@ describe('a bound on calls', () => {
   });
 
   test('takes a call that is taken back out of the queue', async () => {
-    const places = new Concurrency('up', limits);
+    const places = placesOf(limits);
     places.enter();
     const call = newCall();
     const waiting = places.wait(call);

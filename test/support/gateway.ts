@@ -8,7 +8,7 @@ import { parseConfig } from '../../src/config/parse.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { Reload } from '../../src/reloads.ts';
-import type { Seat } from '../../src/seat.ts';
+import { aloneSeat, type Seat } from '../../src/seat.ts';
 import { type Owning, startOwning } from './owning.ts';
 
 export interface Gateway {
@@ -69,7 +69,8 @@ export async function startGateway(config: object, options: GatewayOptions = {})
       : isOwned
         ? await startOwning(parsed, { log, secrets, folder })
         : undefined;
-  const seat = owner === undefined ? options.seat : { name: 'w0', ...options.seat, owner: owner.address };
+  const seat =
+    owner === undefined ? options.seat : { ...aloneSeat, name: 'w0', ...options.seat, owner: owner.address };
   let current = parsed;
   const taken = (from: Config): Config => owner?.taken(from) ?? from;
   const app = await startApp(taken(parsed), { log, env, secrets }, seat);

@@ -7,7 +7,7 @@ import { buildCore, type Core } from '../../src/core.ts';
 import type { RootLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import type { Secrets } from '../../src/observe/secrets.ts';
-import type { Seat } from '../../src/seat.ts';
+import { aloneSeat, type Seat } from '../../src/seat.ts';
 import { Followers } from '../../src/upstream/followers.ts';
 import { type Owner, startOwner } from '../../src/workers/owner.ts';
 
@@ -41,7 +41,7 @@ export async function startOwning(
     secret: randomBytes(32),
     identity: { name: 'mcpyard', version: '0' },
     instance: `owner-${process.pid}`,
-    seat: { name: 'owner' },
+    seat: { ...aloneSeat, name: 'owner' },
     followers,
   });
   count++;

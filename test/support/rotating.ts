@@ -12,7 +12,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Seat } from '../../src/seat.ts';
+import { aloneSeat, type Seat } from '../../src/seat.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
 export interface Rotating {
@@ -66,7 +66,7 @@ export async function startRotating(config: object, count = 3, owned = false): P
   const gateways: Gateway[] = [];
   for (const name of names) {
     const peers = { names: names.filter((one) => one !== name), socketOf, socket: socketOf(name), token };
-    const seat: Seat = { name, peers };
+    const seat: Seat = { ...aloneSeat, name, peers };
     const whose = owned ? { owned: gateways[0]?.owning ?? true } : {};
     gateways.push(await startGateway({ stateDir: folder, ...config }, { seat, ...whose }));
   }
