@@ -27,13 +27,13 @@ http {
 `;
 
 /** One worker of nginx that passes straight through to a mock. */
-export async function startNginx(bench, upstreamPort) {
+export async function startNginx(bench, upstreamPort, { core = 'measured' } = {}) {
   const port = await freePort();
   const folder = bench.folder('nginx');
   const file = path.join(folder, 'nginx.conf');
   writeFileSync(file, nginxConfig(folder, port, upstreamPort));
   const argv = ['nginx', '-p', folder, '-c', file];
-  const { pid } = await bench.started(start(argv, { core: 'measured', ready: false }));
+  const { pid } = await bench.started(start(argv, { core, ready: false }));
   await bench.untilOpen(port);
   const target = { name: 'nginx', port, path: '/u0/mcp', isModern: true, tools: ['tool_0'], pids: [pid] };
   return target;

@@ -9,9 +9,9 @@ const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-V'], { stdi
 /** What is measured has one core, load and mock another; undefined where nothing can be pinned. */
 export const cores = canPin ? { measured: 0, load: 1 } : undefined;
 
-/** The argv that keeps a command on one of the cores. */
+/** The argv that keeps a command on one of the cores; on none of them where `core` is 'any' or undefined. */
 export function pinned(core, argv) {
-  return cores === undefined || core === undefined ? argv : ['taskset', '-c', String(cores[core]), ...argv];
+  return cores?.[core] === undefined ? argv : ['taskset', '-c', String(cores[core]), ...argv];
 }
 
 /** The environment of all that is measured: without what would change how Node.js starts. */
@@ -106,6 +106,12 @@ export function processTable() {
   }
   return table;
 }
+
+/** The processes of a gateway's workers. */
+export const workersOf = (pid) =>
+  [...processTable()].flatMap(([child, { parent }]) =>
+    parent === pid && readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('\0__worker') ? [child] : [],
+  );
 
 function isOurs(table, pid) {
   for (let at = pid; at > 1; at = table.get(at)?.parent ?? 0) if (at === process.pid) return true;

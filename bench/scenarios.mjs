@@ -7,6 +7,7 @@ import { memoryScenarios } from './scenarios/memory.mjs';
 import { peerScenarios } from './scenarios/peers.mjs';
 import { scaleScenarios } from './scenarios/scale.mjs';
 import { startScenarios } from './scenarios/start.mjs';
+import { workerScenarios } from './scenarios/workers.mjs';
 
 export const scenarios = [
   ...callScenarios,
@@ -16,5 +17,6 @@ export const scenarios = [
   ...memoryScenarios,
   ...heapScenarios,
   ...scaleScenarios,
+  ...workerScenarios,
   ...matrixScenarios,
 ];

@@ -10,8 +10,8 @@ import { cores, pinned, start } from './processes.mjs';
 const key = 'mcy_bench-bench-bench-bench-bench-bench';
 
 /** The argv of a mock as a child of what is measured, on the core of the load. */
-export const stdioMock = ({ programs }, era = 'modern', tools = 50) =>
-  pinned('load', [...programs.mock, 'stdio', era, String(tools)]);
+export const stdioMock = ({ programs }, { era = 'modern', tools = 50, core = 'load' } = {}) =>
+  pinned(core, [...programs.mock, 'stdio', era, String(tools)]);
 
 /** Starts the mock over HTTP; resolves with its port. `core` is 'measured' for the row without anything between. */
 export async function startMock(bench, { era = 'modern', tools = 50, listed, core = 'load' } = {}) {

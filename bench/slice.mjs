@@ -33,8 +33,8 @@ function filesOf(bench, target, work) {
   return made;
 }
 
-function runLoad(argv) {
-  const [command, ...rest] = pinned('load', argv);
+function runLoad(argv, core) {
+  const [command, ...rest] = pinned(core, argv);
   return new Promise((resolve, reject) => {
     const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
@@ -56,7 +56,8 @@ async function runOnce(bench, target, work, stretch) {
   const numbers = [target.port, work.connections, warmMs, sliceMs * stretch].map(String);
   const before = processTable();
   const since = performance.now();
-  const found = await runLoad([...load, ...numbers, requests, expected, ...target.pids.map(String)]);
+  const argv = [...load, ...numbers, requests, expected, ...target.pids.map(String)];
+  const found = await runLoad(argv, target.core ?? 'load');
   const foreign = foreignSeconds(before, processTable()) / ((performance.now() - since) / 1000);
   const cpuSeconds = found.cpuSeconds.reduce((sum, seconds) => sum + seconds, 0);
   return {

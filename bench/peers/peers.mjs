@@ -35,12 +35,12 @@ async function mcpProxy(bench, files) {
     'stream',
     '--',
   ];
-  return opened(await listening(bench, 'mcp-proxy', [...argv, ...stdioMock(bench, 'legacy')], port));
+  return opened(await listening(bench, 'mcp-proxy', [...argv, ...stdioMock(bench, { era: 'legacy' })], port));
 }
 
 async function supergateway(bench, files) {
   const port = await freePort();
-  const command = stdioMock(bench, 'legacy').join(' ');
+  const command = stdioMock(bench, { era: 'legacy' }).join(' ');
   const flags = [
     '--outputTransport',
     'streamableHttp',
@@ -79,7 +79,7 @@ async function untilConnected(port) {
 
 async function mcpHub(bench, files) {
   const port = await freePort();
-  const [command, ...args] = stdioMock(bench, 'legacy');
+  const [command, ...args] = stdioMock(bench, { era: 'legacy' });
   const folder = bench.folder('mcp-hub');
   const file = path.join(folder, 'servers.json');
   writeFileSync(file, JSON.stringify({ mcpServers: { m: { command, args } } }));

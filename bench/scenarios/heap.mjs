@@ -85,7 +85,7 @@ async function ofChildren(bench) {
   const children = 40;
   const servers = (count) =>
     Object.fromEntries(
-      Array.from({ length: count }, (_, index) => [`s${index}`, { command: stdioMock(bench, 'modern', 1) }]),
+      Array.from({ length: count }, (_, index) => [`s${index}`, { command: stdioMock(bench, { tools: 1 }) }]),
     );
   for (let round = 0; round < bench.rounds; round++) {
     const before = await once(bench, servers(1), 1);
