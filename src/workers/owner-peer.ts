@@ -25,11 +25,13 @@ import type { TaskNotice } from '../upstream/task-notice.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { type Placing, place } from './owner-calls.ts';
 import { Watches } from './owner-watches.ts';
+import type { SharedAsks } from './shared-asks.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
 export interface PeerOptions {
   readonly placing: Placing;
+  readonly asks: SharedAsks;
   readonly exchangesMax: number;
   /** With the config of now. */
   member(): Member;
@@ -155,11 +157,13 @@ export class Peer implements Follower {
   }
 
   listChanged(kinds: readonly ListKind[]): void {
+    this.#forgetAsks();
     for (const capability of new Set(kinds.map((kind) => lists[kind].capability)))
       this.#tell(`notifications/${capability}/list_changed`);
   }
 
   mayHaveChanged(kinds: readonly ListKind[]): void {
+    this.#forgetAsks();
     this.#send(fromOwner.doubt, 0, jsonBytes(kinds));
   }
 
@@ -290,11 +294,16 @@ export class Peer implements Follower {
     else throw new Error(`a request of its own for ${method}`);
   }
 
+  #forgetAsks(): void {
+    const { live } = this.#upstream;
+    if (live !== undefined) this.#options.asks.changed(live.connection);
+  }
+
   async #pass(request: RequestMessage, params: Json): Promise<readonly Buffer[]> {
-    const { placing, member } = this.#options;
+    const { placing, member, asks } = this.#options;
     const { connection } = await this.#upstream.ready(placing.readyMs());
     const timeoutMs = Math.min(member().server.timeoutMs, askMs);
-    const { bytes, id } = await connection.ask(request.method, params, timeoutMs);
+    const { bytes, id } = await asks.ask(connection, request.method, params, timeoutMs);
     return cut(bytes, [{ start: id.start, end: id.end, bytes: idOf(request) }]);
   }
 

@@ -26,6 +26,7 @@ import {
 import type { Upstream } from '../upstream/upstream.ts';
 import { upstreamKey } from '../upstream/upstream-key.ts';
 import { Peer } from './owner-peer.ts';
+import { SharedAsks } from './shared-asks.ts';
 import { Tenancies } from './tenancies.ts';
 
 export interface OwnerOptions {
@@ -97,6 +98,7 @@ class Connections {
   readonly #options: OwnerOptions;
   readonly #turn = new TurnEnd(setImmediate);
   readonly #tenancies = new Tenancies();
+  readonly #asks = new SharedAsks();
   readonly #open = new Set<{ close(): void }>();
   readonly #deadlines: Deadlines;
 
@@ -210,6 +212,7 @@ class Connections {
     const { instances } = found;
     let member: Member = { ...own(found), upstream, key: upstreamKey(found.server.name, context) };
     const peer = new Peer(framed, upstream, {
+      asks: this.#asks,
       placing: {
         bulkheads: core.bulkheads,
         deadlines: this.#deadlines,

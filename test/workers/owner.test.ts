@@ -207,6 +207,18 @@ on['tools/call'] = ({ reply }) => {
     expect(child.starts()).toBe(2);
   });
 
+  test('is asked for a list once, where several processes want it at the same time', async () => {
+    const child = scriptOf(`${modern}
+const lists_ = on['tools/list'];
+on['tools/list'] = async (asked) => { await sleep(1_000); lists_(asked); };`);
+    const { urls } = await twoOf(child.server);
+    const asked = () => child.methods().filter((method) => method === 'tools/list').length;
+    const before = asked();
+    for (const answer of await Promise.all(urls.map((url) => call(url, 'tools/list'))))
+      expect(JSON.stringify(resultOf(answer)['tools'])).toContain('up__x');
+    expect(asked() - before).toBe(1);
+  });
+
   test('is at its deadline for all of its calls at the owner, once', async () => {
     const upstream = await childOf();
     const { urls } = await twoOf({ ...upstream.server, timeout: '300ms' });
