@@ -254,6 +254,19 @@ async function beginSession(
   return headers;
 }
 
+/** A client of a gateway that runs; each of its requests is a connection of its own. */
+export async function clientOverHttp(
+  url: string,
+  version: string,
+  capabilities: object,
+): Promise<PairClient> {
+  const wire =
+    version === '2026-07-28'
+      ? modernWire(url)
+      : legacyWire(url, await beginSession(url, version, capabilities));
+  return clientOn(wire, capabilities);
+}
+
 /** In front of one process, or of several of which each request comes to the next. */
 const overHttp = (version: string, processes = 1): ClientKind => ({
   name: `a client of ${version} over HTTP${processes === 1 ? '' : ` in front of ${processes} processes`}`,
@@ -266,13 +279,7 @@ const overHttp = (version: string, processes = 1): ClientKind => ({
       : startRotating(config, processes, owned));
     const { url } = gateway;
     return {
-      connect: async (capabilities = everyCapability) => {
-        const wire =
-          version === '2026-07-28'
-            ? modernWire(url)
-            : legacyWire(url, await beginSession(url, version, capabilities));
-        return clientOn(wire, capabilities);
-      },
+      connect: (capabilities = everyCapability) => clientOverHttp(url, version, capabilities),
       stop: () => gateway.stop(),
     };
   },
