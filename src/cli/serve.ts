@@ -9,7 +9,7 @@ import { createNotifier, type Notifier } from '../observe/notify.ts';
 import { Secrets } from '../observe/secrets.ts';
 import { type ExitCode, plural, type Run, readConfig } from './command.ts';
 import { type Configured, keepConfigured } from './configured.ts';
-import { awaitHangups, endSignals, hasTerminal } from './signals.ts';
+import { awaitHangups, endSignals, hasTerminal, killAtSignal } from './signals.ts';
 import { tellConfig } from './tell-config.ts';
 import { workerWord } from './usage.ts';
 
@@ -59,7 +59,13 @@ const stopped = (app: Served, signal: NodeJS.Signals): Promise<void> =>
 async function startWorkers(config: Config, context: AppContext, count: number): Promise<Served> {
   const { startPrimary } = await import('../workers/primary.ts');
   const program = { file: fileURLToPath(new URL('../main.js', import.meta.url)), args: [workerWord] };
-  return startPrimary(config, context, { count, program });
+  let kill = (): void => undefined;
+  // Children run before the workers listen.
+  const release = killAtSignal(() => kill());
+  const starting = (end: () => void): void => {
+    kill = end;
+  };
+  return startPrimary(config, context, { count, program, starting }).finally(release);
 }
 
 export const serve: Run = async (_args, flags, terminal) => {

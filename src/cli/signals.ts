@@ -35,6 +35,21 @@ export const stopAtSignal = (stop: () => Promise<void>): (() => void) =>
     stop().then(die, die);
   });
 
+/** At SIGINT or SIGTERM calls `kill`, which ends all that this process has started at once, then lets that signal end it; returns what takes that back. */
+export function killAtSignal(kill: () => void): () => void {
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const release = (): void => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    release();
+    kill();
+    process.kill(process.pid, signal);
+  };
+  for (const signal of signals) process.on(signal, onSignal);
+  return release;
+}
+
 /** Runs something that can be aborted; after a signal it is aborted, and once it has ended the signal ends this process. */
 export async function interruptible<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController();

@@ -22,6 +22,8 @@ export interface WorkersOptions {
   /** How many. */
   readonly count: number;
   readonly program: Program;
+  /** Told at once how all that the start has started is ended, within this turn of the event loop. */
+  starting(kill: () => void): void;
 }
 
 /** Starts the children, the admin listener and all workers; rejects where one of them can't serve, with nothing left. */
@@ -33,6 +35,7 @@ export async function startPrimary(
   const folder = await makePrivateFolder(context.env);
   const parts = await buildParts(folder, config, context, options);
   const { core, workforce, standing } = parts;
+  options.starting(() => killAll(parts));
   try {
     await endOrphans(instanceOf(config));
     const owner = await startOwner({ ...parts, ...parts.address, config: () => standing.config });
@@ -116,6 +119,12 @@ async function buildParts(
   };
 }
 
+function killAll({ workforce, core, folder }: Parts): void {
+  workforce.kill();
+  core.kill();
+  folder.remove();
+}
+
 /** All listen; from now on it takes in other configs, until it is stopped. */
 function serve(parts: Parts, panel: Panel, owner: Owner): Served {
   const { folder, core, workforce, metrics, standing, log, secrets } = parts;
@@ -186,10 +195,6 @@ function serve(parts: Parts, panel: Panel, owner: Owner): Served {
       stopping ??= stop(drainMs, hasGrace);
       return stopping;
     },
-    kill: () => {
-      workforce.kill();
-      core.kill();
-      folder.remove();
-    },
+    kill: () => killAll(parts),
   };
 }

@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { endpointOf, isAlive, main, run, start } from '../cli/program.ts';
 import { haveAll } from '../deploy/tools.ts';
@@ -145,17 +146,24 @@ describe('mcpyard serve with workers: 2', () => {
     expect(sockets()).not.toContain(left);
   });
 
-  test('SIGTERM ends it while it starts', async () => {
-    const folder = folderWith({ servers: { web: web.server } });
+  test('SIGTERM ends it while it starts, with children that would not go by themselves', async () => {
+    const folder = folderWith({});
+    const note = join(folder.folder, 'pid');
+    const script = `trap '' TERM; echo $$ > "${note}"; while :; do sleep 1; done`;
+    folder.write({
+      ...JSON.parse(readFileSync(folder.file, 'utf8')),
+      servers: { deaf: { command: ['sh', '-c', script] } },
+    });
     const running = owned(
       start(['serve', '-c', folder.file], { cwd: folder.folder, env: { RUNTIME_DIRECTORY: folder.folder } }),
       folder,
     );
-    await expect.poll(() => workerPids(running).length).toBe(2);
-    const pids = workerPids(running);
+    await expect.poll(() => existsSync(note) && workerPids(running).length === 2, { interval: 5 }).toBe(true);
+    const pids = [...workerPids(running), Number(readFileSync(note, 'utf8'))];
     running.child.kill('SIGTERM');
     await running.ended;
     await expect.poll(() => pids.filter(isAlive)).toEqual([]);
+    expect(readdirSync(folder.folder).filter((name) => name.startsWith('mcpyard-'))).toEqual([]);
   });
 });
 
