@@ -1,11 +1,11 @@
 /** What one process sends on to another, whose place a bare server on a Unix socket takes. */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { createServer, get, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Peers } from '../../src/downstream/peers.ts';
 import type { Session } from '../../src/downstream/session.ts';
 
@@ -227,6 +227,27 @@ describe('a request that is sent on', () => {
     peers.stop();
     await once(incoming, 'end');
     expect(incoming.complete).toBe(true);
+  });
+
+  test('that is a call is let to end before this process stops, for so long as it may', async () => {
+    let reply: () => void = () => undefined;
+    const arrived = new Promise<void>((resolve) => {
+      void listen('w1', (req, res) => {
+        req.resume();
+        reply = () => res.end('{}');
+        resolve();
+      });
+    });
+    const peers = peersAs('w0', ['w1']);
+    const { url } = await sendingOn(peers);
+    await vi.waitFor(() => statSync(socketOf('w1')));
+    const answered = fetch(url, { method: 'POST', body: '' });
+    await arrived;
+    await peers.settle(50);
+    const settled = peers.settle(60_000);
+    reply();
+    await settled;
+    expect((await answered).status).toBe(200);
   });
 });
 
