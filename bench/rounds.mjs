@@ -21,12 +21,13 @@ function summed(slices, references) {
   };
 }
 
-/** Once for each process, so that none is measured while it is still being compiled. */
+/** Once for each target, the longer the more processes share its calls, so that none is measured while it is still being compiled. */
 async function warmUp(bench, target, work) {
   const process = target.pids[0] ?? target.name;
   if (bench.warmed.has(process)) return;
   bench.warmed.add(process);
-  for (let i = 0; i < warmSlices; i++) await slice({ ...bench, tries: 1 }, target, work);
+  for (let i = 0; i < warmSlices * Math.max(1, target.pids.length); i++)
+    await slice({ ...bench, tries: 1 }, target, work);
 }
 
 /**

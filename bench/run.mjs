@@ -69,7 +69,7 @@ const isGood = ({ failed, tables }) =>
 
 async function main() {
   if (values.list) {
-    for (const { name, about } of scenarios) console.log(`${name.padEnd(10)} ${about}`);
+    for (const { name, about } of scenarios) console.log(`${name.padEnd(14)} ${about}`);
     return true;
   }
   const programs = findPrograms({ native: !values.node });

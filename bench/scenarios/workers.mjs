@@ -20,27 +20,32 @@ async function gateway(bench, servers, count) {
   return { ...target, core, pids: [...target.pids, ...workers] };
 }
 
-async function pair(bench, servers) {
+async function gateways(bench, servers) {
   return [await gateway(bench, servers, 1), await gateway(bench, servers, 2)];
 }
 
-async function over(bench, plain, servers, label) {
-  const targets = [...plain, ...(await pair(bench, servers))];
+const plain = async (bench, port) =>
+  nginxVersion() === undefined ? [] : [{ ...(await startNginx(bench, port, { core })), core }];
+
+async function over(bench, nginx, servers, label) {
+  const targets = [...nginx, ...(await gateways(bench, servers))];
   const { between } = await compare(bench, calls(200, 64, label), targets);
   return {
     cpu: between('2 workers', '1 worker', 'cpuUs'),
     rate: between('2 workers', '1 worker', 'rate'),
-    stop: () => Promise.all(targets.slice(-2).map(({ stop }) => stop())),
   };
 }
 
 async function workers(bench) {
   const port = await startMock(bench, { core });
-  const nginx = nginxVersion() === undefined ? [] : [{ ...(await startNginx(bench, port, { core })), core }];
-  const http = await over(bench, nginx, urls(port, 1), ', HTTP upstream, nothing pinned');
+  const http = await over(bench, await plain(bench, port), urls(port, 1), ', HTTP upstream, nothing pinned');
   bench.owe('workers-cpu', http.cpu);
   bench.owe('workers-rate', http.rate);
-  await http.stop();
+}
+
+async function stdioWorkers(bench) {
+  const port = await startMock(bench, { core });
+  const nginx = await plain(bench, port);
   const child = { s0: { command: stdioMock(bench, { core }) } };
   const stdio = await over(bench, nginx, child, ', stdio upstream, nothing pinned');
   bench.owe('workers-stdio-cpu', stdio.cpu);
@@ -48,5 +53,6 @@ async function workers(bench) {
 }
 
 export const workerScenarios = [
-  { name: 'workers', about: 'Two workers against one on the same cores, over HTTP and stdio.', run: workers },
+  { name: 'workers', about: 'Two workers against one on the same cores, HTTP upstream.', run: workers },
+  { name: 'workers-stdio', about: 'The same with a stdio upstream.', run: stdioWorkers },
 ];
