@@ -37,7 +37,8 @@ const complaintLengthMax = 300;
 export function createNotifier({ env, log }: NotifierOptions): Notifier {
   const socket = env['NOTIFY_SOCKET'];
   if (!socket) return { ready() {}, reloading() {}, stopping() {}, close: () => Promise.resolve() };
-  const feedMs = feedIntervalMs(env);
+  const allowedMs = watchdogMs(env);
+  const feedMs = allowedMs === undefined ? undefined : Math.floor(allowedMs / 2);
   const food = feedMs === undefined ? [] : ['WATCHDOG=1'];
   let waiting: readonly Message[] = [];
   let sending: Promise<void> | undefined;
@@ -82,12 +83,12 @@ export function createNotifier({ env, log }: NotifierOptions): Notifier {
   };
 }
 
-/** Half of what systemd allows, in ms; undefined where no watchdog watches this very process. */
-function feedIntervalMs(env: NodeJS.ProcessEnv): number | undefined {
+/** How long this process may be silent before systemd ends it; undefined where no watchdog watches it. */
+export function watchdogMs(env: NodeJS.ProcessEnv): number | undefined {
   const pid = env['WATCHDOG_PID'];
   if (pid && Number(pid) !== process.pid) return undefined;
   const allowedMs = Number(env['WATCHDOG_USEC']) / 1_000;
-  return allowedMs >= 2 && allowedMs <= 2 ** 31 ? Math.floor(allowedMs / 2) : undefined;
+  return allowedMs >= 2 && allowedMs <= 2 ** 31 ? allowedMs : undefined;
 }
 
 /** One message of each state at most: what was to be said between two of the same is history. */

@@ -1,5 +1,6 @@
 /** The place of one worker: who is in it, what was agreed with it, and its successor when it dies. */
 import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import type { AllowanceBroker, AllowanceMember } from './allowances.ts';
@@ -27,6 +28,8 @@ export interface PostOptions {
   readonly broker: AllowanceBroker;
   /** What is set or, undefined, left out in its environment. */
   readonly env: NodeJS.ProcessEnv;
+  /** A worker that says nothing for so long is killed; it is not asked without. */
+  readonly silentMs: number | undefined;
   /** One has begun to serve, or serves no more. */
   isUp(isUp: boolean): void;
   /** One has died, and another is on its way. */
@@ -207,7 +210,29 @@ export class Post {
     this.#endpoint = endpoint;
     this.#readyMs = performance.now();
     this.#options.isUp(true);
+    if (this.#worker !== undefined) void this.#watch(this.#worker);
     if (this.#has !== this.#options.config()) void this.#renew(this.#options.config());
+  }
+
+  /** As systemd does with the primary: one that stands still would keep its connections for ever. */
+  async #watch(worker: Worker): Promise<void> {
+    const { silentMs, log } = this.#options;
+    if (silentMs === undefined) return;
+    const isOver = (): boolean => this.#worker !== worker || this.#isEnded;
+    while (!isOver()) {
+      const isHeard = await this.ask('health', silentMs, () => undefined);
+      if (isOver()) return;
+      if (isHeard) await pause(silentMs / 2, undefined, { ref: false });
+      else {
+        const seconds = silentMs / 1_000;
+        log.error(
+          { worker: this.name },
+          `worker ${this.name} has not answered for ${seconds} s and is killed`,
+        );
+        worker.process.kill('SIGKILL');
+        return;
+      }
+    }
   }
 
   /** Another config came into force while it started. */

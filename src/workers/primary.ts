@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import { ownersConfig } from '../config/owned.ts';
 import { buildCore, type Core } from '../core.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import { watchdogMs } from '../observe/notify.ts';
 import { createWorkerMetrics } from '../observe/worker-metrics.ts';
 import { Reloads } from '../reloads.ts';
 import { changeBetween } from '../roster.ts';
@@ -101,6 +102,7 @@ async function buildParts(
     secret,
     log,
     metrics: workerMetrics,
+    silentMs: watchdogMs(env),
     config: () => standing.config,
   });
   const nowMs = (): number => performance.now();

@@ -28,6 +28,8 @@ export interface WorkforceOptions {
   readonly secret: Buffer;
   readonly log: Log;
   readonly metrics: WorkerMetrics;
+  /** How long a worker may be silent; as long as it likes without. */
+  readonly silentMs: number | undefined;
   /** The config that is in force. */
   config(): Config;
 }
@@ -58,7 +60,7 @@ export class Workforce {
   #endpoint = '';
 
   constructor(options: WorkforceOptions) {
-    const { names, program, log, metrics, config } = options;
+    const { names, program, log, metrics, config, silentMs } = options;
     this.#options = options;
     const broker = new AllowanceBroker({ workers: names.length, nowMs: () => performance.now() });
     this.#stopBroker = broker.start();
@@ -75,6 +77,7 @@ export class Workforce {
           log,
           config,
           env: notForWorkers,
+          silentMs,
           broker,
           startOf: (of) => this.#startOf(name, of),
           plainOf: (of) => this.#plainOf(of),

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createFolder, endpointOf, type Running, rawServer, start } from '../cli/program.ts';
 import { openCall } from '../support/modern-client.ts';
+import { workerPids } from '../workers/gateway.ts';
 import { haveAll } from './tools.ts';
 
 const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
@@ -125,6 +126,20 @@ describe.skipIf(!haveAll(receiver, 'systemd-notify'))('as a service of systemd, 
     expect((await gateway.ended).code).toBe(0);
     const speakers = [...heard.matchAll(/MAINPID=(\d+)/g)].map(([, pid]) => Number(pid));
     expect(new Set(speakers)).toEqual(new Set([gateway.child.pid]));
+  });
+
+  test('with workers kills one that stands still for longer than the watchdog allows', async () => {
+    folder.write({ ...anywhere, workers: 2, servers: {} });
+    const gateway = serve({ WATCHDOG_USEC: '2000000', RUNTIME_DIRECTORY: folder.folder });
+    await untilHeard(/READY=1/);
+    const [victim = 0] = workerPids(gateway);
+    process.kill(victim, 'SIGSTOP');
+    await gateway.said(/^worker w\d has not answered for 2 s and is killed$/);
+    await gateway.said(/^worker w\d ended \(SIGKILL\); it is started again at once$/);
+    await expect.poll(() => workerPids(gateway).length).toBe(2);
+    expect(workerPids(gateway)).not.toContain(victim);
+    gateway.child.kill('SIGTERM');
+    expect((await gateway.ended).code).toBe(0);
   });
 
   test('is never ready where it can not listen', async () => {
