@@ -3,24 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { familyLines, type Sources, sliceRows } from '../observe/exposition.ts';
 import type { Family } from '../observe/families.ts';
 import { type GaugeRows, gaugeLines } from '../observe/gauge.ts';
-import { addRows, type Figures, type RowTable } from './figures.ts';
+import { addRows, type RowTable } from './figures.ts';
+import type { Account } from './ledger.ts';
 import { mergedProcesses } from './process-text.ts';
 
-/** The figures of a worker, and whether they are those of now. */
-export interface Heard {
-  readonly name: string;
-  readonly figures: Figures;
-  readonly isFresh: boolean;
-}
-
-export interface MergeParts {
+export interface MergeParts extends Account {
   /** What the primary itself has counted. */
   readonly own: Sources;
   /** What stands beside what each process has. */
   readonly further: Pick<Sources, 'families' | 'gauges'>;
-  readonly workers: readonly Heard[];
-  /** What workers counted that are gone. */
-  readonly past: Figures;
   /** Whether the primary runs this server itself. */
   isOwned(upstream: string): boolean;
 }

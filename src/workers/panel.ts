@@ -83,12 +83,11 @@ export async function openPanel(config: Config, parts: PanelParts): Promise<Pane
 }
 
 async function* scrapeOf({ core, workforce, metrics, workerMetrics }: PanelParts): AsyncGenerator<string> {
-  const workers = await workforce.figures();
+  const account = await workforce.figures();
   yield* mergedExposition({
     own: metrics.sources,
     further: workerMetrics,
-    workers,
-    past: workforce.past,
+    ...account,
     isOwned: (upstream) => core.catalogs.shared.member(upstream) !== undefined,
   });
 }

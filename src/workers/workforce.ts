@@ -8,8 +8,8 @@ import type { WorkerMetrics } from '../observe/worker-metrics.ts';
 import type { Prepared } from '../reloads.ts';
 import { AllowanceBroker } from './allowances.ts';
 import { type Answer, plainConfig, type Start } from './control.ts';
-import { addPast, type Figures, noFigures, takePart } from './figures.ts';
-import type { Heard } from './merged.ts';
+import { noFigures, takePart } from './figures.ts';
+import { type Account, Ledger } from './ledger.ts';
 import { Post } from './post.ts';
 
 /** What runs as a worker: a module for Node.js, and its arguments. */
@@ -49,10 +49,9 @@ export class Workforce {
   readonly #options: WorkforceOptions;
   readonly #posts: readonly Post[];
   readonly #stopBroker: () => void;
-  readonly #last = new Map<string, Figures>();
-  readonly #past = noFigures();
+  readonly #ledger = new Ledger();
   readonly #healths = new Map<string, readonly UpstreamHealth[]>();
-  #collecting: Promise<readonly Heard[]> | undefined;
+  #collecting: Promise<Account> | undefined;
   #looking: Promise<void> | undefined;
   #round = 0;
   /** The port that was picked, where the config leaves it open and no worker holds it any more. */
@@ -97,11 +96,6 @@ export class Workforce {
     return [...this.#healths.values()];
   }
 
-  /** What workers counted that are gone. */
-  get past(): Figures {
-    return this.#past;
-  }
-
   /** Resolves when all listen; rejects with what is in the way of one. */
   async start(): Promise<void> {
     const [endpoint = ''] = await Promise.all(this.#posts.map((post) => post.start()));
@@ -134,10 +128,12 @@ export class Workforce {
   }
 
   /** What all have counted, at the latest after 2 s; of whoever says nothing, what it said last. */
-  figures(): Promise<readonly Heard[]> {
-    this.#collecting ??= Promise.all(this.#posts.map((post) => this.#figuresOf(post))).finally(() => {
-      this.#collecting = undefined;
-    });
+  figures(): Promise<Account> {
+    this.#collecting ??= Promise.all(this.#posts.map((post) => this.#figuresOf(post)))
+      .then((asked) => this.#ledger.account(asked))
+      .finally(() => {
+        this.#collecting = undefined;
+      });
     return this.#collecting;
   }
 
@@ -162,16 +158,16 @@ export class Workforce {
     for (const post of this.#posts) post.kill();
   }
 
-  async #figuresOf(post: Post): Promise<Heard> {
+  async #figuresOf(post: Post): Promise<{ name: string; isFresh: boolean }> {
     const { name } = post;
     const isServing = post.endpoint !== undefined;
     const figures = noFigures();
     const isFresh = await post.ask('figures', figuresMs, (part: Answer) => {
       if (part.kind !== 'health') takePart(figures, part);
     });
-    if (isFresh) this.#last.set(name, figures);
+    if (isFresh) this.#ledger.heard(name, figures);
     else if (isServing && post.endpoint !== undefined) this.#options.metrics.unheard(name);
-    return { name, isFresh, figures: this.#last.get(name) ?? noFigures() };
+    return { name, isFresh };
   }
 
   async #look(post: Post): Promise<void> {
@@ -183,9 +179,7 @@ export class Workforce {
   #fell(name: string): void {
     const { metrics } = this.#options;
     metrics.restarted(name);
-    const gone = this.#last.get(name);
-    if (gone !== undefined) addPast(this.#past, gone);
-    this.#last.delete(name);
+    this.#ledger.fell(name);
     this.#healths.delete(name);
     if (this.#posts.some(({ endpoint }) => endpoint !== undefined)) return;
     // The port that the first ones picked is nobody's now; successors are told their config when they are there.
