@@ -26,7 +26,7 @@ import { parseConfig } from '../dist/config/parse.js';
 import { createLog } from '../dist/observe/log.js';
 import { Secrets } from '../dist/observe/secrets.js';
 import { openUpstream } from '../dist/upstream/open.js';
-import { TaskIds } from '../dist/upstream/task-ids.js';
+import { SealedTaskIds } from '../dist/upstream/task-ids.js';
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '1000' }, 'at-once': { type: 'string', default: '4' } },
@@ -99,7 +99,7 @@ function opened(folder, args) {
     instance,
     parkSeal: seal('park'),
     stateSeal: seal('state'),
-    taskIds: new TaskIds(seal('task')),
+    taskIds: new SealedTaskIds(seal('task')),
     replica: 'here',
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),

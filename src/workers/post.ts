@@ -28,8 +28,8 @@ export interface PostOptions {
   readonly broker: AllowanceBroker;
   /** What is set or, undefined, left out in its environment. */
   readonly env: NodeJS.ProcessEnv;
-  /** A worker that says nothing for so long is killed; it is not asked without. */
-  readonly silentMs: number | undefined;
+  /** A worker that says nothing for so long is killed. */
+  readonly silentMs: number;
   /** One has begun to serve, or serves no more. */
   isUp(isUp: boolean): void;
   /** One has died, and another is on its way. */
@@ -217,7 +217,6 @@ export class Post {
   /** As systemd does with the primary: one that stands still would keep its connections for ever. */
   async #watch(worker: Worker): Promise<void> {
     const { silentMs, log } = this.#options;
-    if (silentMs === undefined) return;
     const isOver = (): boolean => this.#worker !== worker || this.#isEnded;
     while (!isOver()) {
       const isHeard = await this.ask('health', silentMs, () => undefined);

@@ -27,6 +27,9 @@ export interface WorkersOptions {
   starting(kill: () => void): void;
 }
 
+/** How long a worker may be silent where no watchdog says it: its event loop has stood still all that time. */
+const silentDefaultMs = 60_000;
+
 /** Starts the children, the admin listener and all workers; rejects where one of them can't serve, with nothing left. */
 export async function startPrimary(
   config: Config,
@@ -102,7 +105,7 @@ async function buildParts(
     secret,
     log,
     metrics: workerMetrics,
-    silentMs: watchdogMs(env),
+    silentMs: watchdogMs(env) ?? silentDefaultMs,
     config: () => standing.config,
   });
   const nowMs = (): number => performance.now();

@@ -1,4 +1,5 @@
 /** A worker: the whole gateway but its children, and told by the primary what to do. */
+import { existsSync } from 'node:fs';
 import { type App, startApp } from '../app.ts';
 import { createLog, type RootLog } from '../observe/log.ts';
 import { Secrets } from '../observe/secrets.ts';
@@ -79,7 +80,10 @@ async function begin(start: Start, env: NodeJS.ProcessEnv, allowances: WorkerAll
     await tell({ kind: 'ready', endpoint: app.endpoint });
     return { obey: obedience(app) };
   } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException;
+    const { message: said, code } = error as NodeJS.ErrnoException;
+    const message = existsSync(start.folder)
+      ? said
+      : `the private folder ${start.folder} is gone: restart mcpyard, and let no cleaner remove it`;
     if (code === undefined) log.error({ err: error }, 'the worker could not be started');
     await tell({ kind: 'failed', message, ...(code === undefined ? {} : { code }) });
     process.exit(1);

@@ -28,8 +28,8 @@ export interface WorkforceOptions {
   readonly secret: Buffer;
   readonly log: Log;
   readonly metrics: WorkerMetrics;
-  /** How long a worker may be silent; as long as it likes without. */
-  readonly silentMs: number | undefined;
+  /** How long a worker may be silent before it is killed. */
+  readonly silentMs: number;
   /** The config that is in force. */
   config(): Config;
 }

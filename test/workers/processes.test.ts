@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -168,6 +168,16 @@ describe('mcpyard serve with workers: 2', () => {
 });
 
 describe('a worker that is killed', () => {
+  test('after its private folder was removed says what has to be done', async () => {
+    const workers = await serve();
+    const { folder } = workers.folder;
+    const [name = 'nothing'] = readdirSync(folder).filter((one) => one.startsWith('mcpyard-'));
+    rmSync(join(folder, name), { recursive: true });
+    process.kill(workers.pids()[0] ?? 0, 'SIGKILL');
+    await workers.running.said(/^worker w\d ended \(the private folder .* is gone: restart mcpyard/);
+    for (let at = 0; at < 2; at++) expect(textOf(await callTool(workers.url, 'web__echo'))).toBe('{}');
+  });
+
   test('takes only its own calls with it, and has a successor within two seconds', async () => {
     const workers = await serve();
     const [victim = 0, other = 0] = workers.pids();
