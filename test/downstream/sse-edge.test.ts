@@ -80,9 +80,9 @@ describe('HTTP+SSE', () => {
   test('passes a long answer whole', async () => {
     const { client } = await open();
     await client.initialize('2024-11-05');
-    const params = { name: 'modern__big', arguments: { bytes: 5_000_000 } };
-    // Client and gateway share one thread here, which other tests may leave little time.
-    expect(textOf(await client.request(1, 'tools/call', params, 60_000))).toHaveLength(5_000_000);
+    // More than is held and than a socket takes at once; on a busy machine loopback was seen to stand still between parts.
+    const params = { name: 'modern__big', arguments: { bytes: 1_000_000 } };
+    expect(textOf(await client.request(1, 'tools/call', params, 60_000))).toHaveLength(1_000_000);
   }, 70_000);
 
   test('asks its client by requests on the stream', async () => {
