@@ -1,6 +1,6 @@
 /** The key of all seals: from the config, else made once and kept in the state folder. */
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -28,13 +28,18 @@ async function keptSecret(file: string, randomBytes: (size: number) => Buffer): 
   }
   const made = randomBytes(secretBytes);
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+  // A link has its whole content at once: nobody who starts at the same time reads half a key.
+  const whole = `${file}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await writeFile(file, `${made.toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
+    await writeFile(whole, `${made.toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
+    await link(whole, file);
     return made;
   } catch (error) {
     // Another process was faster: its key counts.
     if (!isCode(error, 'EEXIST')) throw error;
     return Buffer.from((await readFile(file, 'utf8')).trim(), 'hex');
+  } finally {
+    await rm(whole, { force: true });
   }
 }
 

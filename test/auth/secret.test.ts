@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -9,11 +18,13 @@ import { Secrets } from '../../src/observe/secrets.ts';
 let folder: string;
 let lines: string[];
 let made: number;
+let drawn: number;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'secret-'));
   lines = [];
   made = 0;
+  drawn = 0;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -28,8 +39,9 @@ const load = (config: Parameters<typeof loadSecret>[0]): Promise<Buffer> =>
       destination: { write: (line: string) => lines.push(line) },
     }),
     (size) => {
-      made += 1;
-      return Buffer.alloc(size, made);
+      drawn += 1;
+      if (size === 32) made += 1;
+      return Buffer.alloc(size, drawn);
     },
   );
 
@@ -46,8 +58,28 @@ describe('the secret', () => {
   });
 
   test('is one for all that start at the same time', async () => {
-    const all = await Promise.all(Array.from({ length: 8 }, () => load({ stateDir: folder })));
-    expect(new Set(all.map((secret) => secret.toString('hex'))).size).toBe(1);
+    for (let round = 0; round < 20; round++) {
+      const stateDir = join(folder, String(round));
+      const all = await Promise.all(Array.from({ length: 8 }, () => load({ stateDir })));
+      expect(new Set(all.map((secret) => secret.toString('hex'))).size).toBe(1);
+      expect(readdirSync(stateDir)).toEqual(['secret']);
+    }
+    expect(lines).toEqual([]);
+  });
+
+  test('is whole as soon as its file is there', async () => {
+    const sizes = new Set<number>();
+    let isDone = false;
+    const look = () => {
+      const found = statSync(join(folder, 'secret'), { throwIfNoEntry: false });
+      if (found !== undefined) sizes.add(found.size);
+      if (!isDone) setImmediate(look);
+    };
+    look();
+    await load({ stateDir: folder });
+    look();
+    isDone = true;
+    expect([...sizes]).toEqual([65]);
   });
 
   test('comes from the config where it has one, and nothing is kept then', async () => {
