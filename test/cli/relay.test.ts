@@ -68,6 +68,9 @@ async function serve(listener: (request: IncomingMessage, response: ServerRespon
 
 const textOf = (message: Message): unknown =>
   (message.result?.['content'] as { text?: string }[] | undefined)?.[0]?.text;
+/** The ids of all answers; what others' changes have a shared gateway tell comes whenever it likes. */
+const answered = (client: ChannelClient): unknown[] =>
+  client.messages().flatMap((message) => ('method' in message ? [] : [(message as Message).id]));
 const cancelled = (upstream: Upstream): number =>
   upstream.seen().filter(({ event }) => event === 'cancelled').length;
 const isRunning = (upstream: Upstream, ms: number): boolean =>
@@ -119,7 +122,7 @@ describe('a modern client', () => {
     client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
     await expect.poll(() => cancelled(modern)).toBe(before + 1);
     await client.modern(2, 'server/discover');
-    expect(client.messages().map((message) => (message as Message).id)).toEqual([2]);
+    expect(answered(client)).toEqual([2]);
   });
 
   test('hears by its listen, and of its end', async () => {
@@ -174,7 +177,7 @@ describe('a legacy client', () => {
     client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
     await expect.poll(() => cancelled(legacy)).toBe(before + 1);
     await client.request(2, 'ping');
-    expect(client.messages().map((message) => (message as Message).id)).toEqual(['begin', 2]);
+    expect(answered(client)).toEqual(['begin', 2]);
   });
 
   test('of 2025-03-26 sends batches', async () => {
@@ -198,7 +201,7 @@ describe('a legacy client', () => {
     endings.push(() => second.stop());
     const params = { name: 'legacy__echo', arguments: { a: 1 } };
     expect(textOf(await client.request(2, 'tools/call', params))).toBe('{"a":1}');
-    expect(client.messages().map((message) => (message as Message).id)).toEqual(['begin', 1, 's', 2]);
+    expect(answered(client)).toEqual(['begin', 1, 's', 2]);
     // On the stream of the new session, which is opened beside.
     await expect
       .poll(async () => {
