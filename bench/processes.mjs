@@ -1,6 +1,6 @@
 /** Processes that are measured: pinned to a core where that is possible, and ended with the bench. */
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -113,16 +113,31 @@ export const workersOf = (pid) =>
     parent === pid && readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('\0__worker') ? [child] : [],
   );
 
-function isOurs(table, pid) {
-  for (let at = pid; at > 1; at = table.get(at)?.parent ?? 0) if (at === process.pid) return true;
+function comesFrom(table, pid, root) {
+  for (let at = pid; at > 1; at = table.get(at)?.parent ?? 0) if (at === root) return true;
   return false;
+}
+
+/** A process and all that come from it, of those that run now. */
+export function withDescendants(pid) {
+  const table = processTable();
+  return [...table.keys()].filter((at) => comesFrom(table, at, pid));
+}
+
+/** Resolves when none of these runs any more. */
+export async function gone(pids) {
+  const until = performance.now() + stopMs;
+  while (pids.some((pid) => existsSync(`/proc/${pid}`))) {
+    if (performance.now() > until) throw new Error(`of ${pids.join(', ')} some still run`);
+    await sleep(5);
+  }
 }
 
 /** The processor's time, in seconds, that others took between two tables. */
 export function foreignSeconds(before, after) {
   let sum = 0;
   for (const [pid, { seconds }] of after) {
-    if (!isOurs(after, pid)) sum += Math.max(0, seconds - (before.get(pid)?.seconds ?? 0));
+    if (!comesFrom(after, pid, process.pid)) sum += Math.max(0, seconds - (before.get(pid)?.seconds ?? 0));
   }
   return sum;
 }
