@@ -1,10 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { createFolder } from './program.ts';
-
-const program = path.resolve(import.meta.dirname, '../../dist/main.js');
+import { createFolder, endpointOf, main, start } from './program.ts';
 
 const hooks =
   'import { writeSync } from "node:fs"; export const load = (url, context, next) => { writeSync(2, url + "\\n"); return next(url, context); };';
@@ -15,7 +14,7 @@ const registers = asModule(
 
 /** The modules that a command loads, as URLs. */
 function loadedBy(...args: readonly string[]): readonly string[] {
-  const { stderr, status } = spawnSync(process.execPath, ['--import', registers, program, ...args], {
+  const { stderr, status } = spawnSync(process.execPath, ['--import', registers, main, ...args], {
     encoding: 'utf8',
   });
   expect(status).toBe(0);
@@ -37,26 +36,32 @@ test('A command loads nothing that only other commands need', () => {
   ).toEqual([]);
 });
 
-test('One process loads nothing that only several need', async () => {
+test('One process loads nothing that only several need, and the proxy with the first request for it', async () => {
+  const origin = createServer((_req, res) => res.end('hello')).listen(0, '127.0.0.1');
+  await once(origin, 'listening');
+  const url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/mcp`;
   const folder = createFolder({
     listen: '127.0.0.1:0',
     admin: '127.0.0.1:0',
     stateDir: 'state',
-    servers: {},
+    servers: { web: { url, passthrough: ['/files'] } },
   });
-  const child = spawn(process.execPath, ['--import', registers, program, 'serve', '-c', folder.file], {
+  const running = start(['serve', '-c', folder.file], {
     cwd: folder.folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { NODE_OPTIONS: `--import ${registers}` },
   });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-    if (said.includes('"msg":"serving ')) child.kill('SIGINT');
-  });
-  const [code] = (await once(child, 'close')) as [number];
+  const loaded = (): readonly string[] =>
+    running.lines().flatMap(({ msg }) => (String(msg).startsWith('file:') ? [String(msg)] : []));
+  const hasProxy = (): boolean => loaded().some((file) => file.includes('/http-proxy-middleware/'));
+  const base = (await endpointOf(running)).replace(/mcp$/, 'servers/web');
+  expect((await fetch(`${base}/other`)).status).toBe(404);
+  expect(hasProxy()).toBe(false);
+  expect(await (await fetch(`${base}/files/a`)).text()).toBe('hello');
+  await expect.poll(hasProxy).toBe(true);
+  running.child.kill('SIGINT');
+  expect((await running.ended).code).toBe(0);
+  origin.close();
   folder.remove();
-  expect(code).toBe(0);
-  const loaded = said.split('\n').filter((line) => line.startsWith('file:'));
-  expect(loaded.some((url) => url.endsWith('/cli/serve.js'))).toBe(true);
-  expect(loaded.filter((url) => url.includes('/dist/workers/'))).toEqual([]);
+  expect(loaded().some((file) => file.endsWith('/cli/serve.js'))).toBe(true);
+  expect(loaded().filter((file) => file.includes('/dist/workers/'))).toEqual([]);
 });

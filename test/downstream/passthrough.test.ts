@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
-import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -91,18 +90,6 @@ const hello: RequestListener = (_req, res) => {
   res.writeHead(200, { 'Content-Type': 'text/plain' });
   res.end('hello');
 };
-
-const isProxyLoaded = (): boolean =>
-  Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('/http-proxy-middleware/'));
-
-test('the proxy is loaded with the first request that needs it', async () => {
-  const origin = await startOrigin(hello);
-  const gate = await startGate(origin.url);
-  expect((await exchange(gate.at('/other'))).status).toBe(404);
-  expect(isProxyLoaded()).toBe(false);
-  expect((await exchange(gate.at('/files/a'))).status).toBe(200);
-  expect(isProxyLoaded()).toBe(true);
-});
 
 describe('a path of the config', () => {
   test('is answered by the server, with its query, for GET and HEAD', async () => {
