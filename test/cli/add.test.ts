@@ -13,7 +13,9 @@ function folderOf(config?: string) {
     ...folder,
     folder: realpathSync(folder.folder),
     text: () => readFileSync(folder.file, 'utf8'),
-    run: (...args: readonly string[]) => run(args, { cwd: folder.folder }),
+    run: (...args: readonly string[]) => runHere(args, folder.folder),
+    /** The same as a program of its own. */
+    start: (...args: readonly string[]) => run(args, { cwd: folder.folder }),
   };
 }
 
@@ -142,8 +144,8 @@ describe('mcpyard add', () => {
   test('what was added runs', async () => {
     const folder = folderOf('listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstateDir: state\n');
     const { command } = rawServer(path.join(folder.folder, 'log'));
-    expect((await folder.run('add', 'raw', '--', ...command)).code).toBe(0);
-    const called = await folder.run('call', 'raw__echo', '--', '{"a":1}');
+    expect((await folder.start('add', 'raw', '--', ...command)).code).toBe(0);
+    const called = await folder.start('call', 'raw__echo', '--', '{"a":1}');
     expect(called).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
   });
 });

@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway } from '../support/gateway.ts';
+import { runHere } from './here.ts';
 import { createFolder, endpointOf, isAlive, rawServer, run, start, startedPids } from './program.ts';
 
 const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
@@ -23,6 +26,10 @@ const unset = { url: `https://example.com/\${COMMANDS_TEST_UNSET}` };
 
 /** Runs a command with the config of a folder, from that folder. */
 const runIn = (folder: ReturnType<typeof createFolder>, ...args: readonly string[]) =>
+  runHere([...args, '-c', folder.file], folder.folder);
+
+/** The same as a program of its own, which may leave processes and write more than its answer. */
+const startIn = (folder: ReturnType<typeof createFolder>, ...args: readonly string[]) =>
   run([...args, '-c', folder.file], { cwd: folder.folder });
 
 afterEach(() => {
@@ -36,7 +43,7 @@ describe('mcpyard check', () => {
       two: rawServer(join(at, 'log'), '--era', 'legacy', '--name', 'two'),
       off: { ...unset, enabled: false },
     }));
-    const { code, stdout, stderr } = await runIn(folder, 'check');
+    const { code, stdout, stderr } = await startIn(folder, 'check');
     expect(stdout.trimEnd().split('\n')).toEqual([
       `${folder.file}: ok, 2 servers`,
       'ok   one: up, modern 2026-07-28, stdio, 17 tools, 1 prompt, 2 resources',
@@ -90,7 +97,7 @@ describe('mcpyard check', () => {
   test('a config that is wrong exits 2; with --json its mistakes are on stdout', async () => {
     const folder = createFolder('listen: 127.0.0.1:0\nadmim: x\n');
     folders.push(folder);
-    const plain = await runIn(folder, 'check');
+    const plain = await startIn(folder, 'check');
     expect(plain).toMatchObject({ code: 2, stdout: '' });
     expect(plain.stderr).toContain('config.yaml:2:1 admim: ');
     const json = await runIn(folder, 'check', '--json');
@@ -113,7 +120,7 @@ describe('mcpyard check', () => {
 describe('mcpyard tools and call', () => {
   test('tools prints a line a tool, and with --json the tools as clients get them', async () => {
     const folder = folderWith(oneServer, { lists: { pageSize: 5 } });
-    const plain = await runIn(folder, 'tools');
+    const plain = await startIn(folder, 'tools');
     expect(plain).toMatchObject({ code: 0, stderr: '' });
     expect(plain.stdout.trimEnd().split('\n')).toHaveLength(17);
     expect(plain.stdout).toMatch(/^one__echo {2}Answers the arguments as they were written$/m);
@@ -135,7 +142,7 @@ describe('mcpyard tools and call', () => {
 
   test('call prints the text of the answer, with --json the whole result, and leaves no process', async () => {
     const folder = folderWith(oneServer);
-    const plain = await runIn(folder, 'call', 'one__echo', '{"a":[1,"ü"]}');
+    const plain = await startIn(folder, 'call', 'one__echo', '{"a":[1,"ü"]}');
     expect(plain).toMatchObject({ code: 0, stdout: '{"a":[1,"ü"]}\n', stderr: '' });
     const json = await runIn(folder, 'call', 'one__progress', '--json');
     expect(json.code).toBe(0);
@@ -169,7 +176,7 @@ describe('mcpyard tools and call', () => {
   );
 
   test('call without a name exits 2 and shows how it is used', async () => {
-    const { code, stderr } = await run(['call']);
+    const { code, stderr } = await runHere(['call'], tmpdir());
     expect(code).toBe(2);
     expect(stderr).toContain('mcpyard call ');
   });
@@ -213,8 +220,8 @@ describe('a gateway that runs and wants a key', () => {
   test('is asked at --url with the key of the environment, for which no config is needed', async () => {
     const answer = await run(['call', 'one__echo', '{"a":1}', '--url', url], { env: withKey.env });
     expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
-    expect((await run(['tools', '--url', url], { env: withKey.env })).stdout).toContain('one__echo');
-    const refused = await run(['tools', '--url', url]);
+    expect((await runHere(['tools', '--url', url], tmpdir(), withKey.env)).stdout).toContain('one__echo');
+    const refused = await runHere(['tools', '--url', url], tmpdir());
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('A key is needed');
   });
@@ -224,7 +231,8 @@ describe('a gateway that runs and wants a key', () => {
     // The latter is no address to connect to.
     for (const host of ['127.0.0.1', '0.0.0.0']) {
       folder.write({ ...config, listen: `${host}:${new URL(url).port}` });
-      const answer = await run(['call', 'one__echo', '{"a":1}', '-c', folder.file], withKey);
+      const args = ['call', 'one__echo', '{"a":1}', '-c', folder.file];
+      const answer = await runHere(args, folder.folder, withKey.env);
       expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n', stderr: '' });
     }
     expect(startedPids(log)).toEqual(before);
@@ -233,27 +241,20 @@ describe('a gateway that runs and wants a key', () => {
   test('is asked by the name of this machine where its hosts have no address', async () => {
     const hidden = createFolder();
     const hiddenLog = join(hidden.folder, 'log');
-    hidden.write({
-      ...config,
-      hosts: ['mcp.example.com', 'localhost'],
-      servers: { one: rawServer(hiddenLog) },
-    });
-    const gate = start(['serve', '-c', hidden.file], { cwd: hidden.folder, lifeMs: 60_000 });
-    const { port } = new URL(await endpointOf(gate));
-    await gate.said(/^one: up/);
+    const { keys } = config;
+    const hosts = ['mcp.example.com', 'localhost'];
+    const servers = { one: rawServer(hiddenLog) };
+    const gate = await startGateway({ keys, hosts, servers });
     const before = startedPids(hiddenLog);
-    const ask = async (hosts: readonly string[]) => {
-      hidden.write({ ...config, hosts, listen: `127.0.0.1:${port}`, servers: { one: rawServer(hiddenLog) } });
-      return run(['call', 'one__echo', '{"a":1}', '-c', hidden.file], {
-        ...withKey,
-        cwd: hidden.folder,
-      });
+    const ask = async (names: readonly string[]) => {
+      hidden.write({ ...config, hosts: names, listen: `127.0.0.1:${new URL(gate.url).port}`, servers });
+      const args = ['call', 'one__echo', '{"a":1}', '-c', hidden.file];
+      return runHere(args, hidden.folder, withKey.env);
     };
-    expect(await ask(['mcp.example.com', 'localhost'])).toMatchObject({ code: 0, stderr: '' });
+    expect(await ask(hosts)).toMatchObject({ code: 0, stderr: '' });
     expect(startedPids(hiddenLog)).toEqual(before);
     expect((await ask(['mcp.example.com'])).stderr).toMatch(/does not take that host/);
-    gate.child.kill('SIGTERM');
-    await gate.ended;
+    await gate.stop();
     hidden.remove();
   });
 
@@ -274,18 +275,18 @@ describe('--url', () => {
     const server = createServer((_incoming, outgoing) => outgoing.end('<html>')).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-    const stranger = await run(['tools', '--url', url]);
+    const stranger = await runHere(['tools', '--url', url], tmpdir());
     expect(stranger).toMatchObject({ code: 1, stdout: '' });
     expect(stranger.stderr).toBe(`${url} answered HTTP 200 without an MCP message\n`);
     server.close();
     await once(server, 'close');
-    const nobody = await run(['call', 'x', '--url', url]);
+    const nobody = await runHere(['call', 'x', '--url', url], tmpdir());
     expect(nobody).toMatchObject({ code: 1, stdout: '' });
     expect(nobody.stderr).toMatch(new RegExp(`^${url} can't be reached: .*ECONNREFUSED`));
   });
 
   test('that is no URL exits 2', async () => {
-    expect(await run(['tools', '--url', 'here'])).toMatchObject({ code: 2, stdout: '' });
+    expect(await runHere(['tools', '--url', 'here'], tmpdir())).toMatchObject({ code: 2, stdout: '' });
   });
 });
 
@@ -294,11 +295,11 @@ describe('mcpyard', () => {
     const { code, stdout } = await run(['schema']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toHaveProperty('properties.servers');
-    expect((await run(['schema', '--markdown'])).stdout).toMatch(/^# Configuration$/m);
+    expect((await runHere(['schema', '--markdown'], tmpdir())).stdout).toMatch(/^# Configuration$/m);
   });
 
   test.each(['--help', '-h'])('%s names every command on stdout', async (flag) => {
-    const { code, stdout, stderr } = await run([flag]);
+    const { code, stdout, stderr } = await runHere([flag], tmpdir());
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const name of ['serve', 'check', 'tools', 'call NAME', 'schema', '-c, --config FILE', '--version'])
       expect(stdout).toContain(`  ${name}`);
@@ -321,7 +322,7 @@ describe('mcpyard', () => {
     [['call', 'name', '{}', 'extra'], 'extra'],
     [['serve', '-c'], '--config'],
   ])('%j exits 2 and says what is wrong on stderr', async (args, said) => {
-    const { code, stdout, stderr } = await run(args);
+    const { code, stdout, stderr } = await runHere(args, tmpdir());
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(said);
     expect(stderr).toContain('mcpyard --help');

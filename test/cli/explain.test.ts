@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runHere } from './here.ts';
 import { createFolder, isAlive, rawServer, run, startedPids } from './program.ts';
 
 const anywhere = { listen: '127.0.0.1:0', admin: '127.0.0.1:0', stateDir: 'state' };
@@ -12,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-const explain = (...args: readonly string[]) => run(['explain', ...args], { cwd: folder.folder });
+const explain = (...args: readonly string[]) => runHere(['explain', ...args], folder.folder);
 
 describe('mcpyard explain', () => {
   test('says whose a tool, a prompt or a resource is and why it is called so, and leaves no process', async () => {
@@ -23,7 +24,7 @@ describe('mcpyard explain', () => {
         two: { ...rawServer(log), prefix: 'o' },
       },
     });
-    const renamed = await explain('o__say');
+    const renamed = await run(['explain', 'o__say'], { cwd: folder.folder });
     expect(renamed).toMatchObject({ code: 0, stderr: '' });
     expect(renamed.stdout.split('\n')).toEqual([
       'o__say: tool `echo` of server one',
@@ -58,7 +59,7 @@ describe('mcpyard explain', () => {
       ...anywhere,
       servers: { one: rawServer(log), two: rawServer(log) },
     });
-    const { stdout: tools } = await run(['explain', 'one__echo', '--json'], { cwd: folder.folder });
+    const { stdout: tools } = await explain('one__echo', '--json');
     expect(JSON.parse(tools)).toMatchObject({
       ok: true,
       owners: [{ kind: 'tool', server: 'one', localName: 'echo' }],

@@ -35,7 +35,9 @@ function folderOf(config?: string) {
       mkdirSync(path.dirname(file), { recursive: true });
       writeFileSync(file, typeof value === 'string' ? value : JSON.stringify(value));
     },
-    run: (...args: readonly string[]) => run(args, { cwd: folder.folder }),
+    run: (...args: readonly string[]) => runHere(args, folder.folder),
+    /** The same as a program of its own. */
+    start: (...args: readonly string[]) => run(args, { cwd: folder.folder }),
   };
 }
 
@@ -204,8 +206,8 @@ describe('mcpyard import', () => {
     folder.client('.vscode/mcp.json', {
       servers: { 'my server': { type: 'stdio', command: program, args } },
     });
-    expect((await folder.run('import', '.vscode/mcp.json')).code).toBe(0);
-    const called = await folder.run('call', 'my-server__echo', '{"a":1}');
+    expect((await folder.start('import', '.vscode/mcp.json')).code).toBe(0);
+    const called = await folder.start('call', 'my-server__echo', '{"a":1}');
     expect(called).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
   });
 });

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { nameWarnings } from '../../src/cli/name-warnings.ts';
 import type { NamedItem } from '../../src/names.ts';
+import { runHere } from './here.ts';
 import { createFolder, rawServer, run } from './program.ts';
 
 const item = (name: string, kind: NamedItem['kind'] = 'tools'): NamedItem => ({
@@ -51,7 +52,7 @@ test('mcpyard check warns of names, in words and in JSON, and exits 0 all the sa
     const plain = await run(['check'], { cwd: folder.folder });
     expect(plain.code).toBe(0);
     expect(plain.stderr).toMatch(/^warning: 17 tools with characters .*: one\.echo, /);
-    const json = await run(['check', '--json'], { cwd: folder.folder });
+    const json = await runHere(['check', '--json'], folder.folder);
     expect(JSON.parse(json.stdout)).toMatchObject({
       ok: true,
       warnings: [expect.stringMatching(/^17 tools with characters/)],
