@@ -5,7 +5,7 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { serveWorkers, type Workers } from './gateway.ts';
 
 export const kinds = ['kid', 'oldKid', 'web', 'oldWeb'] as const;
-export type Kind = (typeof kinds)[number];
+type Kind = (typeof kinds)[number];
 
 export interface Kinds {
   readonly upstreams: Readonly<Record<Kind, Upstream>>;
