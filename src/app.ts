@@ -1,11 +1,12 @@
 /** The composition root: from a config to a running gateway. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { loadSecret } from './auth/secret.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { buildCore, type Core } from './core.ts';
 import { type Front, openFront } from './front.ts';
+import { instanceOf } from './instance.ts';
 import { type Names, namesOf, ownerOf, type UriOwner } from './names.ts';
 import { peersOf } from './neighbours.ts';
 import type { Health, UpstreamHealth } from './observe/health.ts';
@@ -16,6 +17,7 @@ import type { Caller } from './protocol/call.ts';
 import { type Agreed, type Reload, Reloads } from './reloads.ts';
 import { aloneSeat, type Seat } from './seat.ts';
 import { healthOf } from './status.ts';
+import type { EarlyChildren } from './upstream/early-children.ts';
 import { endOrphans } from './upstream/process-tree.ts';
 import { packageVersion } from './version.ts';
 
@@ -54,6 +56,8 @@ export interface AppContext {
   readonly secrets: Secrets;
   /** The key of all seals, where another process has loaded it. */
   readonly secret?: Buffer;
+  /** Children that run already, since those of an earlier run have ended; ended with the start where that fails. */
+  readonly early?: EarlyChildren | undefined;
 }
 
 export const drainDefaultMs = 25_000;
@@ -70,12 +74,12 @@ const calmMs = 1_000;
 /** Starts listening and, beside that, every upstream; rejects where it can't listen. */
 export async function startApp(
   config: Config,
-  { log, env, secrets, secret: handed }: AppContext,
+  { log, env, secrets, secret: handed, early }: AppContext,
   seat: Seat = aloneSeat,
 ): Promise<App> {
   const version = packageVersion();
   const instance = instanceOf(config);
-  const withoutOrphans = seat.owner === undefined ? endOrphans(instance) : undefined;
+  const withoutOrphans = seat.owner === undefined && early === undefined ? endOrphans(instance) : undefined;
   const metrics = createMetrics({ version });
   const secret = handed ?? (await loadSecret(config, env, log, randomBytes));
   const peers = await peersOf(seat, metrics);
@@ -87,6 +91,7 @@ export async function startApp(
     secret,
     identity: { name: 'mcpyard', version },
     instance,
+    early,
     seat,
     ...(peers === undefined ? {} : { spread: (news) => peers.spread(news) }),
   });
@@ -222,7 +227,3 @@ async function look(config: Config, core: Core, uri: string | undefined): Promis
   const owner = uri === undefined ? undefined : await ownerOf(uri, names, catalog);
   return { upstreams: healthOf(config, core, catalog), names, owner };
 }
-
-/** What this gateway is called across restarts: the same config file, the same name. */
-export const instanceOf = (config: Config): string =>
-  createHash('sha256').update(config.file).digest('hex').slice(0, 16);

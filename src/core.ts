@@ -27,6 +27,7 @@ import { type ReportContext, type Reports, upstreamEvents } from './reports.ts';
 import { type Change, Roster } from './roster.ts';
 import type { Seat } from './seat.ts';
 import type { Identity } from './upstream/dialect.ts';
+import type { EarlyChildren } from './upstream/early-children.ts';
 import type { Followers } from './upstream/followers.ts';
 import { plainTaskIds, SealedTaskIds, type TaskIds } from './upstream/task-ids.ts';
 import { Upstream } from './upstream/upstream.ts';
@@ -41,6 +42,8 @@ export interface CoreContext {
   readonly identity: Identity;
   /** What this gateway is called across restarts, for the children that it leaves behind when killed. */
   readonly instance: string;
+  /** Those of its children that run already; whoever started them ends those that are not taken. */
+  readonly early?: EarlyChildren | undefined;
   readonly seat: Seat;
   /** Where its servers are used by other processes: who follows them. Nobody calls them through its own handler. */
   readonly followers?: Followers;

@@ -10,6 +10,7 @@ import type { Allowances } from './policy/allowance.ts';
 import { roomAt } from './policy/room.ts';
 import type { Reports } from './reports.ts';
 import type { Identity } from './upstream/dialect.ts';
+import type { EarlyChildren } from './upstream/early-children.ts';
 import { Instances } from './upstream/instances.ts';
 import { openUpstream } from './upstream/open.ts';
 import type { TaskIds } from './upstream/task-ids.ts';
@@ -21,6 +22,7 @@ export interface OfferContext {
   readonly identity: Identity;
   readonly log: Log;
   readonly instance: string;
+  readonly early?: EarlyChildren | undefined;
   readonly secret: Buffer;
   readonly secrets: Secrets;
   readonly taskIds: TaskIds;
@@ -53,12 +55,14 @@ export function offerOf(server: ServerConfig, context: OfferContext): Offer {
 }
 
 function open(server: ServerConfig, context: OfferContext, whose: string | undefined): Upstream {
-  const { config, identity, log, instance, secret, secrets, taskIds, replica, reports, nowMs } = context;
+  const { config, identity, log, instance, early, secret, secrets, taskIds, replica, reports, nowMs } =
+    context;
   const options = {
     config,
     identity,
     log,
     instance,
+    early,
     parkSeal: createSeal(secret, 'park', randomBytes),
     stateSeal: createSeal(secret, 'state', randomBytes),
     taskIds,

@@ -1,11 +1,12 @@
 /** The gateway for one client on stdin and stdout: the same middle, and no listener. */
 import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
-import { type AppContext, instanceOf } from './app.ts';
+import type { AppContext } from './app.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
 import { buildCore } from './core.ts';
 import { buildStdioEdge } from './edges.ts';
+import { instanceOf } from './instance.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { aloneSeat } from './seat.ts';
 import { endOrphans } from './upstream/process-tree.ts';

@@ -26,6 +26,8 @@ export interface ChildExit {
 }
 
 export interface ChildOptions extends ChildTarget {
+  /** A process that runs this program already, started by `spawnChild` with this marker; without it one is started. */
+  readonly running?: ChildProcess;
   /** Unique to this child; by it are found those of its processes that detach themselves. */
   readonly marker: string;
   /** What may wait to be written, the pipe's own buffer aside. */
@@ -58,14 +60,16 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return settled;
 }
 
-/** Some failures are thrown and some come as an event; leading a session of its own, the child can be signalled with all that it started, and a Ctrl-C meant for the gateway doesn't reach it. */
-function started(
-  command: string,
-  args: readonly string[],
-  options: { cwd: string | undefined; env: Record<string, string> },
-): ChildProcess | Error {
+/** Starts a process of which nothing is read yet. Some failures are returned and some come as an event; leading a session of its own, the child can be signalled with all that it started, and a Ctrl-C meant for the gateway doesn't reach it. */
+export function spawnChild({ command, args, cwd, env }: ChildTarget, marker: string): ChildProcess | Error {
+  const options = {
+    cwd,
+    env: childEnv(process.env, env, marker),
+    detached: true,
+    windowsHide: true,
+  } as const;
   try {
-    return spawn(command, args, { ...options, detached: true, windowsHide: true, stdio: 'pipe' });
+    return spawn(command, args, { ...options, stdio: 'pipe' });
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -85,13 +89,12 @@ export class Child {
 
   private constructor(options: ChildOptions) {
     this.#options = options;
-    const { command, args, cwd, marker } = options;
-    const env = childEnv(process.env, options.env, marker);
+    const { command, cwd, env, marker } = options;
     const failed = (cause: Error): void => {
-      const attempt = { command, cwd, path: env['PATH'] };
+      const attempt = { command, cwd, path: childEnv(process.env, env, marker)['PATH'] };
       void spawnFailure(attempt, cause).then((error) => this.#report({ code: null, signal: null, error }));
     };
-    const child = started(command, args, { cwd, env });
+    const child = options.running ?? spawnChild(options, marker);
     if (child instanceof Error) {
       this.#exited = Promise.resolve();
       failed(child);

@@ -7,6 +7,7 @@ import { routeOf } from '../protocol/answer.ts';
 import { CallerRoots } from './caller-roots.ts';
 import type { Channel, Transport } from './channel.ts';
 import type { Identity } from './dialect.ts';
+import type { EarlyChildren } from './early-children.ts';
 import type { HttpOptions } from './http.ts';
 import { OwnedLink } from './owned-link.ts';
 import { Parks } from './parks.ts';
@@ -24,6 +25,8 @@ export interface OpenOptions {
   stderr(upstream: string, chunk: Buffer, context: string | undefined): void;
   mask(text: string): string;
   readonly instance: string;
+  /** Those of its children that run already. */
+  readonly early?: EarlyChildren | undefined;
   /** Seals the states of parked calls. */
   readonly parkSeal: Seal;
   /** Seals the states that modern servers give. */
@@ -68,6 +71,7 @@ function opener(server: ServerConfig, options: OpenOptions, context: string | un
             name,
             limits: { lineBytesMax: limits.resultBytesMax, queueBytesMax, exchangesMax },
             instance: options.instance,
+            early: options.early?.take(target),
             log,
             events,
             route,

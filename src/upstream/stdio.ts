@@ -10,6 +10,7 @@ import {
   type Routed,
 } from './channel.ts';
 import { Child, type ChildExit, type ChildLog, type ChildTarget } from './child.ts';
+import type { EarlyChild } from './early-children.ts';
 import { newMarker } from './process-tree.ts';
 import { SlotTable } from './slots.ts';
 import { StderrTail } from './stderr-tail.ts';
@@ -38,6 +39,8 @@ export interface StdioOptions {
   };
   /** What this gateway is called across restarts, so that `endOrphans` can find what it leaves behind. */
   readonly instance?: string;
+  /** A child that runs already. */
+  readonly early?: EarlyChild | undefined;
   readonly log: ChildLog;
   readonly events: ChannelEvents;
   /** Tells what a line is without making objects of it; a line that is not UTF-8 is noise. */
@@ -52,7 +55,7 @@ const newline = Buffer.from('\n');
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
 const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d+)"?\s*,/;
 
-/** A channel to one child, which is started at once; a failure to start arrives as `events.closed`. */
+/** A channel to one child, which is started at once unless it runs already; a failure to start arrives as `events.closed`. */
 export class StdioChannel implements Channel {
   readonly transport = 'stdio';
   readonly #options: StdioOptions;
@@ -72,7 +75,7 @@ export class StdioChannel implements Channel {
     );
     this.#child = Child.spawn({
       ...options.target,
-      marker: newMarker(options.instance ?? ''),
+      ...(options.early ?? { marker: newMarker(options.instance ?? '') }),
       queueBytesMax: options.limits.queueBytesMax,
       log: options.log,
       onStdout: (chunk) => lines.push(chunk),

@@ -1,10 +1,11 @@
 /** The primary of several workers: it has what there is once, which is the children, the admin listener and the config. */
 import { randomBytes } from 'node:crypto';
-import { type AppContext, drainDefaultMs, instanceOf, type Served } from '../app.ts';
+import { type AppContext, drainDefaultMs, type Served } from '../app.ts';
 import { loadSecret } from '../auth/secret.ts';
 import type { Config } from '../config/config.ts';
 import { ownersConfig } from '../config/owned.ts';
 import { buildCore, type Core } from '../core.ts';
+import { instanceOf } from '../instance.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { watchdogMs } from '../observe/notify.ts';
 import { createWorkerMetrics } from '../observe/worker-metrics.ts';

@@ -137,6 +137,28 @@ describe('mcpyard serve', () => {
     for (const answer of answers) expect(textOf(answer)).toContain('early');
   });
 
+  test('each server is started once, whether it is before all else is loaded or after', async () => {
+    const folder = folderWith();
+    const logs = Array.from({ length: 4 }, (_, at) => join(folder.folder, `${at}.log`));
+    const servers = Object.fromEntries(logs.map((log, at) => [`s${at}`, rawServer(log)]));
+    folder.write({ ...anywhere, servers });
+    const running = serve(folder);
+    for (const at of logs.keys()) await running.said(new RegExp(`^s${at}: up`));
+    expect(logs.map((log) => startedPids(log).length)).toEqual([1, 1, 1, 1]);
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    expect(logs.flatMap(startedPids).filter(isAlive)).toEqual([]);
+  });
+
+  test('a signal while it starts leaves none of the servers that run already', async () => {
+    const { folder, pids } = twoServers();
+    const running = serve(folder);
+    await expect.poll(() => pids().length, { timeout: 10_000, interval: 1 }).toBeGreaterThan(0);
+    running.child.kill('SIGTERM');
+    await running.ended;
+    await expect.poll(() => pids().filter(isAlive)).toEqual([]);
+  });
+
   test('a child that ignores the end of its input and SIGTERM is gone within five seconds all the same', async () => {
     const folder = folderWith();
     const pidFile = join(folder.folder, 'pid');
@@ -185,8 +207,13 @@ describe('mcpyard serve', () => {
     const { folder, pids } = twoServers();
     const shell = spawn('sh', ['-c', scripts.start.replace('dist/main.js', '"$0"'), main], {
       cwd: folder.folder,
-      stdio: ['ignore', 'ignore', 'ignore'],
+      stdio: ['ignore', 'ignore', 'pipe'],
     });
+    let said = '';
+    shell.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    await expect.poll(() => said, { timeout: 10_000 }).toContain('"msg":"serving ');
     await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(3);
     shell.kill('SIGTERM');
     const [code] = (await once(shell, 'exit')) as [number | null];
