@@ -2,6 +2,7 @@
 import { isObject, type Member, type ScanOptions, skipSpace } from '../protocol/json.ts';
 import { metaKey, paramOf, type RequestMessage, scanInbound } from '../protocol/message.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
+import type { SessionMeta } from './session-meta.ts';
 
 /** Puts members first into an object. */
 function insertInto(bytes: Buffer, object: Member, members: string): Edit {
@@ -36,12 +37,14 @@ const rescanned = (bytes: Buffer, scan: ScanOptions): RequestMessage => {
 /** The request with the session's members of `_meta`, and the log level where one was set. */
 export function augment(
   request: RequestMessage,
-  sessionMeta: string,
+  sessionMeta: SessionMeta,
   level: string | undefined,
   scan: ScanOptions,
 ): RequestMessage {
-  const meta =
-    level === undefined ? sessionMeta : `${sessionMeta},"${metaKey.logLevel}":${JSON.stringify(level)}`;
+  const appended = level === undefined ? sessionMeta.appendedTo(request, scan) : undefined;
+  if (appended !== undefined) return appended;
+  const { text } = sessionMeta;
+  const meta = level === undefined ? text : `${text},"${metaKey.logLevel}":${JSON.stringify(level)}`;
   return rescanned(splice(request.bytes, [editFor(request, meta)]), scan);
 }
 

@@ -3,14 +3,9 @@ import { code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { readArray, type ScanOptions, skipSpace } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { type InboundMessage, idOf, scanInbound } from '../protocol/message.ts';
+import type { Answering } from './legacy-call.ts';
 import { wholeReply } from './pass-on.ts';
-import {
-  type Answering,
-  answerRequest,
-  type MessagesContext,
-  takeNotification,
-  takeResponse,
-} from './session-messages.ts';
+import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
 import type { Speaker } from './session-settings.ts';
 
 /** One message of a batch. */

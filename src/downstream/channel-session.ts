@@ -6,16 +6,11 @@ import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/error
 import { type InboundMessage, idOf, type RequestMessage } from '../protocol/message.ts';
 import { readBatch, takeBatch } from './batch.ts';
 import { initialize } from './initialize.ts';
+import type { Answering } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
 import { wholeReply } from './pass-on.ts';
 import type { Session, Sessions } from './session.ts';
-import {
-  type Answering,
-  answerRequest,
-  type MessagesContext,
-  takeNotification,
-  takeResponse,
-} from './session-messages.ts';
+import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
 import type { Speaker } from './session-settings.ts';
 
 export interface ChannelSessionOptions extends MessagesContext {

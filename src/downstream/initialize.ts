@@ -49,7 +49,7 @@ export async function initialize(request: RequestMessage, context: InitializeCon
     record(params['clientInfo']),
     context.caller.name,
   );
-  const own = ownRequest('server/discover', {}, session.meta, context.scan);
+  const own = ownRequest('server/discover', {}, session.meta.text, context.scan);
   const call = new Call(own, session.caller, undefined, () => undefined, version);
   call.alias = 'initialize';
   const reply = await context.handler(call);

@@ -4,10 +4,11 @@ import type { Reply, ReplyRest } from '../protocol/call.ts';
 import type { Linked } from '../protocol/ring.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import type { BatchWay } from './batch.ts';
-import { EventStream, type EventStreamOptions } from './event-stream.ts';
+import type { EventStream } from './event-stream.ts';
+import type { Answering } from './legacy-call.ts';
 import { gather, jsonHeaders, passOn } from './pass-on.ts';
-import { joinBytesMax } from './respond.ts';
-import type { Answering } from './session-messages.ts';
+import { endAsText, joinBytesMax } from './respond.ts';
+import type { Session } from './session.ts';
 import type { Quiet, Silence } from './silence.ts';
 
 export interface AnswerOptions {
@@ -17,9 +18,8 @@ export interface AnswerOptions {
   readonly turn: TurnEnd;
   /** The longest event. */
   readonly eventBytesMax: number;
-  readonly stream: EventStreamOptions;
-  /** The stream was opened: it is kept so that it can be resumed. */
-  opened(stream: EventStream): void;
+  /** A new stream, which is kept so that it can be resumed. */
+  stream(session: Session): EventStream;
 }
 
 export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
@@ -27,13 +27,15 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
   before: Linked | undefined;
   after: Linked | undefined;
   readonly #res: ServerResponse;
+  readonly #session: Session;
   readonly #options: AnswerOptions;
   #stream: EventStream | undefined;
   #over = false;
   #text = '';
 
-  constructor(res: ServerResponse, options: AnswerOptions) {
+  constructor(res: ServerResponse, session: Session, options: AnswerOptions) {
     this.#res = res;
+    this.#session = session;
     this.#options = options;
     options.silence.watch(this);
     res.on('close', () => options.silence.forget(this));
@@ -73,7 +75,7 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
   }
 
   flush(): void {
-    this.#res.end(this.#text, 'latin1');
+    endAsText(this.#res, this.#text);
   }
 
   silent(): void {
@@ -122,10 +124,9 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
   #open(): EventStream {
     if (this.#stream !== undefined) return this.#stream;
     this.#options.silence.forget(this);
-    const stream = new EventStream(this.#options.stream);
+    const stream = this.#options.stream(this.#session);
     this.#stream = stream;
     stream.open(this.#res);
-    this.#options.opened(stream);
     return stream;
   }
 }

@@ -1,33 +1,52 @@
 /** One request of a legacy client: run through the middle, asked back in rounds where need be, projected to its revision. */
 import type { Handler } from '../gateway/layers.ts';
-import { Call, type Caller, type Reply, type ReplyRest } from '../protocol/call.ts';
+import type { Log } from '../observe/log.ts';
+import { Call, type Reply, type ReplyRest } from '../protocol/call.ts';
 import { asRpcError, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { ScanOptions } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
+import type { Linked } from '../protocol/ring.ts';
 import { withAnswers } from './augment.ts';
 import { Consents } from './consents.ts';
 import { type Asker, askAll } from './input.ts';
-import { type ProjectedPages, projected, projectedList, readReply } from './projection.ts';
+import type { LiveSession, OpenCall } from './live-session.ts';
+import { plainlyProjected } from './plain-projection.ts';
+import { type Answered, type ProjectedPages, projected, projectedList, readReply } from './projection.ts';
 import { RoundsProgress } from './rounds-progress.ts';
+import type { Session } from './session.ts';
 
-export interface RoundsContext {
+/** What all calls have in common. */
+export interface CallContext {
   readonly handler: Handler;
-  readonly caller: Caller;
-  readonly version: string;
-  /** When the request was there, in milliseconds of the gateway's clock. */
-  readonly arrivedMs: number | undefined;
   readonly scan: ScanOptions;
   readonly pages: ProjectedPages;
-  limitHit(limit: Limit): void;
-  /** Puts a notification on the stream of the call. */
+  readonly metrics: { limitHit(limit: Limit): void };
+  readonly log: Log;
+  /** Part of the ids of questions, so that any replica knows whose they are. */
+  readonly replica: string;
+  random(): string;
+}
+
+/** Where the messages of one request go; one of `reply`, `pass` and `cancelled` ends it. */
+export interface Answering {
+  /** A notification before the reply. */
   notify(message: Buffer): void;
-  /** How to ask the client; undefined where it can't be asked. */
-  asker(call: Call): Asker;
-  /** The call failed by a fault of the gateway. */
-  fault(error: Error): void;
-  /** The call of this round begins; the one before is over. */
-  began(call: Call): void;
+  /** A question before the reply, or that it is taken back. */
+  send(message: Buffer): void;
+  reply(message: Buffer): void;
+  /** A reply that is longer than what is held. */
+  pass(reply: Reply & { readonly rest: ReplyRest }): void;
+  /** The client took the request back; the message is what it would be told. */
+  cancelled(message: Buffer): void;
+}
+
+/** Whose call it is. */
+export interface CallOwner {
+  readonly session: Session;
+  readonly live: LiveSession;
+  /** When the request was there, in milliseconds of the gateway's clock. */
+  readonly arrivedMs: number | undefined;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -35,29 +54,10 @@ type Json = Readonly<Record<string, unknown>>;
 const roundsMax = 16;
 const pauseMs = 200;
 
-export type Finished =
-  | { readonly kind: 'message'; readonly message: Buffer }
-  | { readonly kind: 'reply'; readonly reply: Reply & { readonly rest: ReplyRest } };
-
 const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
   });
-
-/** The final message for the client; never rejects. */
-export async function runLegacyCall(request: RequestMessage, context: RoundsContext): Promise<Finished> {
-  const id = idOf(request);
-  try {
-    return await rounds(request, context);
-  } catch (error) {
-    const known = asRpcError(error);
-    if (known !== error) context.fault(error as Error);
-    // A client that was asked back sees a tool that failed, not a broken protocol.
-    if (known.code === own.notAsked && request.method === 'tools/call')
-      return { kind: 'message', message: toolFailure(id, known) };
-    return { kind: 'message', message: errorMessage(id, known) };
-  }
-}
 
 const toolFailure = (id: Buffer, error: RpcError): Buffer =>
   Buffer.from(
@@ -84,44 +84,145 @@ async function answersTo(
   return Object.keys(requests).length === 0 ? undefined : given;
 }
 
-async function rounds(first: RequestMessage, context: RoundsContext): Promise<Finished> {
-  let request = first;
-  const consents = new Consents();
-  const progress = new RoundsProgress(context.notify);
-  for (let round = 0; round < roundsMax; round++) {
-    const call = new Call(request, context.caller, undefined, progress.round(), context.version);
-    // Later rounds begin when the client has answered.
-    if (round === 0) call.arrivedMs = context.arrivedMs;
-    context.began(call);
-    const reply = await context.handler(call);
-    if (reply.rest !== undefined) return { kind: 'reply', reply: { ...reply, rest: reply.rest } };
+/** Answers one request, once; until then the session knows it, so that it can be cancelled. */
+export class LegacyCall implements OpenCall {
+  before: Linked | undefined;
+  after: Linked | undefined;
+  readonly id: Buffer;
+  readonly #request: RequestMessage;
+  readonly #owner: CallOwner;
+  readonly #answering: Answering;
+  readonly #context: CallContext;
+  readonly #progress: RoundsProgress;
+  #call: Call | undefined;
+  #round = 0;
+  /** Made with the first round of questions. */
+  #consents: Consents | undefined;
+
+  /** `request` is in the one dialect. */
+  constructor(request: RequestMessage, owner: CallOwner, answering: Answering, context: CallContext) {
+    this.id = idOf(request);
+    this.#request = request;
+    this.#owner = owner;
+    this.#answering = answering;
+    this.#context = context;
+    this.#progress = new RoundsProgress(answering);
+  }
+
+  run(): void {
+    try {
+      this.#owner.live.addCall(this);
+      this.#send(this.#request, this.#owner.arrivedMs);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  abort(cause: Error): void {
+    this.#call?.signal.abort(cause);
+  }
+
+  /** Later rounds begin when the client has answered. */
+  #send(request: RequestMessage, arrivedMs: number | undefined): void {
+    const { caller, facts } = this.#owner.session;
+    const call = new Call(request, caller, undefined, this.#progress.round(), facts.version);
+    call.arrivedMs = arrivedMs;
+    this.#call = call;
+    this.#context.handler(call).then(
+      (reply) => this.#replied(reply, call),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  #replied(reply: Reply, call: Call): void {
+    const { rest } = reply;
+    if (rest !== undefined) {
+      this.#owner.live.removeCall(this);
+      this.#answering.pass({ ...reply, rest });
+      return;
+    }
+    let message: Buffer | undefined;
+    try {
+      message = this.#messageOf(reply, call);
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    if (message !== undefined) this.#end(message);
+  }
+
+  /** The final message for the client; undefined where it is asked something first. */
+  #messageOf(reply: Reply, call: Call): Buffer | undefined {
+    const { version } = this.#owner.session.facts;
+    const { scan } = this.#context;
     if (reply.page !== undefined && reply.parts.includes(reply.page))
-      return { kind: 'message', message: projectedList(reply.parts, reply.page, context.version, context) };
-    const answered = readReply(reply.parts, context.scan);
+      return projectedList(reply.parts, reply.page, version, this.#context);
+    const plain = plainlyProjected(reply, call, version);
+    if (plain !== undefined) return plain;
+    const answered = readReply(reply.parts, scan);
     switch (answered.kind) {
       case 'error':
-        return { kind: 'message', message: answered.bytes };
+        return answered.bytes;
       case 'complete':
-        return { kind: 'message', message: projected(answered, call, context.version, context.scan) };
+        return projected(answered, call, version, scan);
       case 'unknown':
         throw new RpcError(
           own.upstreamBroken,
-          `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${context.version} does not have`,
+          `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${version} does not have`,
         );
-      case 'asks': {
-        const answers = await answersTo(answered.requests, round, consents, context.asker(call)).catch(
-          (error: unknown) => {
-            reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
-            throw error;
-          },
-        );
-        request = withAnswers(first, answers, answered.state, context.scan);
-        break;
-      }
+      case 'asks':
+        this.#again(answered, reply, call).catch((error: unknown) => this.#failed(error));
+        return undefined;
       default:
         throw answered satisfies never;
     }
   }
-  context.limitHit('rounds');
-  throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
+
+  async #again(asked: Answered & { readonly kind: 'asks' }, reply: Reply, call: Call): Promise<void> {
+    const { scan, metrics } = this.#context;
+    this.#consents ??= new Consents();
+    const asker = this.#asker(call);
+    const answers = await answersTo(asked.requests, this.#round, this.#consents, asker).catch(
+      (error: unknown) => {
+        reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
+        throw error;
+      },
+    );
+    this.#round += 1;
+    if (this.#round === roundsMax) {
+      metrics.limitHit('rounds');
+      throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
+    }
+    this.#send(withAnswers(this.#request, answers, asked.state, scan), undefined);
+  }
+
+  #asker(call: Call): Asker {
+    const { session, live } = this.#owner;
+    const { replica, random } = this.#context;
+    return {
+      live,
+      version: session.facts.version,
+      capabilities: session.facts.capabilities,
+      send: (message) => this.#answering.send(message),
+      questionId: () => `${replica}.${random()}`,
+      onAbort: (listener) => call.signal.listen(listener),
+    };
+  }
+
+  #failed(error: unknown): void {
+    const known = asRpcError(error);
+    const { method } = this.#request;
+    if (known !== error)
+      this.#context.log.error({ err: error, method }, 'a call failed by a fault of the gateway');
+    // A client that was asked back sees a tool that failed, not a broken protocol.
+    const isTool = known.code === own.notAsked && method === 'tools/call';
+    this.#end(isTool ? toolFailure(this.id, known) : errorMessage(this.id, known));
+  }
+
+  #end(message: Buffer): void {
+    this.#owner.live.removeCall(this);
+    const cause = this.#call?.signal.cause;
+    if (cause instanceof RpcError && cause.code === own.cancelled) this.#answering.cancelled(message);
+    else this.#answering.reply(message);
+  }
 }

@@ -11,7 +11,7 @@ import { readBatch, takeBatch } from './batch.ts';
 import { type EventId, EventStream, parseEventId } from './event-stream.ts';
 import { header } from './header.ts';
 import { initialize } from './initialize.ts';
-import { LegacyAnswer } from './legacy-answer.ts';
+import { type AnswerOptions, LegacyAnswer } from './legacy-answer.ts';
 import type { LiveSession } from './live-session.ts';
 import { misdirected, peerPath } from './peer-lines.ts';
 import { takePassed } from './peer-messages.ts';
@@ -68,9 +68,12 @@ function sessionOf(req: IncomingMessage, caller: Caller, sessions: Sessions): Se
 
 export class LegacyEdge {
   readonly #options: LegacyOptions;
+  readonly #answers: AnswerOptions;
 
   constructor(options: LegacyOptions) {
+    const { silence, turn, eventBytesMax } = options;
     this.#options = options;
+    this.#answers = { silence, turn, eventBytesMax, stream: (session) => this.#answerStream(session) };
   }
 
   /** Answers one POST. */
@@ -227,18 +230,17 @@ export class LegacyEdge {
   }
 
   #answer(res: ServerResponse, session: Session): LegacyAnswer {
-    const { sessions, silence, turn, eventBytesMax } = this.#options;
-    let stream: EventStream | undefined;
-    return new LegacyAnswer(res, {
-      silence,
-      turn,
-      eventBytesMax,
-      stream: this.#streamOptions(session, () => stream && sessions.alive(session)?.removeStream(stream)),
-      opened: (opened) => {
-        stream = opened;
-        sessions.enliven(session)?.addStream(opened);
-      },
-    });
+    return new LegacyAnswer(res, session, this.#answers);
+  }
+
+  /** The stream of one request's answer. */
+  #answerStream(session: Session): EventStream {
+    const { sessions } = this.#options;
+    const stream: EventStream = new EventStream(
+      this.#streamOptions(session, () => sessions.alive(session)?.removeStream(stream)),
+    );
+    sessions.enliven(session)?.addStream(stream);
+    return stream;
   }
 
   #batch(res: ServerResponse, body: Buffer, speaker: Speaker): void {

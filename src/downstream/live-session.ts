@@ -1,8 +1,8 @@
 /** What of a legacy session lives on this replica: calls in flight, questions to the client, streams, the log level. */
-import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { isLogged } from '../protocol/log-levels.ts';
+import { type Linked, Ring } from '../protocol/ring.ts';
 import type { EventStream } from './event-stream.ts';
 
 /** What the client answered to a question of the gateway's. */
@@ -13,6 +13,13 @@ export type ClientAnswer =
 /** Takes what belongs to no request. */
 export interface Listener {
   send(message: Buffer): void;
+}
+
+/** A request of the client's that is not answered yet. */
+export interface OpenCall extends Linked {
+  /** The client's id, as written. */
+  readonly id: Buffer;
+  abort(cause: Error): void;
 }
 
 interface Question {
@@ -29,7 +36,7 @@ export class LiveSession {
   level: string | undefined;
   readonly #forget: () => void;
   readonly #limitHit: (limit: Limit) => void;
-  readonly #calls = new Map<string, Call>();
+  readonly #calls = new Ring<OpenCall>();
   readonly #questions = new Map<string, Question>();
   readonly #streams = new Map<string, EventStream>();
   readonly #listeners: Listener[] = [];
@@ -41,20 +48,25 @@ export class LiveSession {
     this.#limitHit = limitHit;
   }
 
-  /** Notes a call under the client's id, as JSON; of two with one id the later one can be cancelled. Refused where there are too many. */
-  addCall(id: string, call: Call): void {
+  /** Notes a call; refused where there are too many. */
+  addCall(call: OpenCall): void {
     if (this.#calls.size >= callsMax) throw this.#over('sessionCalls', `${callsMax} calls in flight`);
-    this.#calls.set(id, call);
+    this.#calls.add(call);
   }
 
-  removeCall(id: string, call: Call): void {
-    if (this.#calls.get(id) === call) this.#calls.delete(id);
+  removeCall(call: OpenCall): void {
+    this.#calls.delete(call);
     this.#settle();
   }
 
-  /** Cancels a call and the question that it waits for. */
+  /** Cancels a call, by its id as JSON, and the question that it waits for; of two with one id the later one. */
   cancel(id: string, reason: string): void {
-    this.#calls.get(id)?.signal.abort(new RpcError(own.cancelled, reason));
+    const wanted = Buffer.from(id);
+    let found: OpenCall | undefined;
+    this.#calls.forEach((call) => {
+      if (call.id.equals(wanted)) found = call;
+    });
+    found?.abort(new RpcError(own.cancelled, reason));
   }
 
   /** Waits for the client's answer to a question that was sent under this id. */
@@ -165,7 +177,9 @@ export class LiveSession {
   end(): void {
     this.#ended = true;
     const gone = new RpcError(own.cancelled, 'The session was ended');
-    for (const call of this.#calls.values()) call.signal.abort(gone);
+    this.#calls.forEach((call) => {
+      call.abort(gone);
+    });
     for (const question of this.#questions.values()) question.fail(gone);
     for (const stream of this.#streams.values()) stream.close();
     for (const end of this.#subscriptions.values()) end();

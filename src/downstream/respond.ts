@@ -107,7 +107,7 @@ export class Responder implements Quiet, Waiting {
   }
 
   flush(): void {
-    this.#res.end(this.#text, 'latin1');
+    endAsText(this.#res, this.#text);
   }
 
   #open(): void {
@@ -135,6 +135,15 @@ export class Responder implements Quiet, Waiting {
     this.#over = true;
     this.#options.gone();
   }
+}
+
+/** Ends the answer with this text. Written before the end, and not with it, head and body are one string for the kernel and no list of two. */
+export function endAsText(res: ServerResponse, text: string): void {
+  const { socket } = res;
+  socket?.cork();
+  res.write(text, 'latin1');
+  socket?.uncork();
+  res.end();
 }
 
 /** Up to so many bytes of a body, one copy is cheaper than several writes. */

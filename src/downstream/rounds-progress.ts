@@ -2,6 +2,11 @@
 
 type Notify = (message: Buffer) => void;
 
+/** Where they go. */
+export interface Notified {
+  notify(message: Buffer): void;
+}
+
 const mark = Buffer.from('notifications/progress');
 
 /** Undefined where it is no progress. */
@@ -16,13 +21,13 @@ function progressOf(message: Buffer | undefined): number | undefined {
 }
 
 export class RoundsProgress {
-  readonly #notify: Notify;
+  readonly #notified: Notified;
   /** What no value of this round may be below. */
   #floor: number | undefined;
   #last: Buffer | undefined;
 
-  constructor(notify: Notify) {
-    this.#notify = notify;
+  constructor(notified: Notified) {
+    this.#notified = notified;
   }
 
   /** What takes the notifications of the next round. */
@@ -34,7 +39,7 @@ export class RoundsProgress {
         if (value !== undefined && value <= this.#floor) return;
       }
       if (message.includes(mark)) this.#last = message;
-      this.#notify(message);
+      this.#notified.notify(message);
     };
   }
 }

@@ -1,44 +1,23 @@
 /** What the messages of a legacy client mean in its session, whatever transport they came on. */
 import type { Notices } from '../gateway/notices.ts';
-import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Call, Caller, Reply, ReplyRest } from '../protocol/call.ts';
-import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import type { Caller } from '../protocol/call.ts';
+import { asRpcError, code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { idOf, type NotificationMessage, type RequestMessage } from '../protocol/message.ts';
 import { augment } from './augment.ts';
 import { clientRoots } from './client-roots.ts';
-import type { Asker } from './input.ts';
-import { runLegacyCall } from './legacy-call.ts';
+import { type Answering, type CallContext, LegacyCall } from './legacy-call.ts';
 import type { LiveSession } from './live-session.ts';
 import type { Peers } from './peers.ts';
-import type { ProjectedPages } from './projection.ts';
 import type { Session } from './session.ts';
 import { busy, type SettingsContext, type Speaker, setLevel, watch } from './session-settings.ts';
 
-export interface MessagesContext extends SettingsContext {
+export interface MessagesContext extends SettingsContext, CallContext {
   readonly notices: Notices;
   /** The roots of a caller's client are others now; `ask` asks it for them. */
   rootsChanged(caller: Caller, ask: () => Promise<Readonly<Record<string, unknown>> | undefined>): void;
   readonly metrics: Metrics;
-  readonly log: Log;
-  readonly pages: ProjectedPages;
-  /** Part of the ids of streams and questions, so that any replica knows whose they are. */
-  readonly replica: string;
-  random(): string;
   readonly nowMs: () => number;
-}
-
-/** Where the messages of one request go; one of `reply`, `pass` and `cancelled` ends it. */
-export interface Answering {
-  /** A notification before the reply. */
-  notify(message: Buffer): void;
-  /** A question before the reply, or that it is taken back. */
-  send(message: Buffer): void;
-  reply(message: Buffer): void;
-  /** A reply that is longer than what is held. */
-  pass(reply: Reply & { readonly rest: ReplyRest }): void;
-  /** The client took the request back; the message is what it would be told. */
-  cancelled(message: Buffer): void;
 }
 
 export const plainResult = (id: Buffer, result = '{}'): Buffer =>
@@ -166,7 +145,6 @@ function answerCall(
   answering: Answering,
   context: MessagesContext,
 ): void {
-  const { handler, scan, metrics, log } = context;
   const { session } = speaker;
   const live = speaker.live();
   const id = idOf(request);
@@ -176,58 +154,11 @@ function answerCall(
   }
   let augmented: RequestMessage;
   try {
-    augmented = augment(request, session.meta, live.level, scan);
+    augmented = augment(request, session.meta, live.level, context.scan);
   } catch (error) {
     answering.reply(errorMessage(id, asRpcError(error)));
     return;
   }
-  const key = id.toString('utf8');
-  let current: Call | undefined;
-  const forget = (): void => {
-    if (current !== undefined) live.removeCall(key, current);
-  };
-  const run = runLegacyCall(augmented, {
-    handler,
-    caller: session.caller,
-    version: session.facts.version,
-    arrivedMs: speaker.arrivedMs,
-    limitHit: (limit) => metrics.limitHit(limit),
-    scan,
-    pages: context.pages,
-    notify: (message) => answering.notify(message),
-    fault: (error) =>
-      log.error({ err: error, method: request.method }, 'a call failed by a fault of the gateway'),
-    asker: (call) => askerOf(speaker, live, call, answering, context),
-    began: (call) => {
-      forget();
-      current = call;
-      live.addCall(key, call);
-    },
-  });
-  void run.then((finished) => {
-    forget();
-    if (finished.kind === 'reply') answering.pass(finished.reply);
-    else if (wasCancelled(current)) answering.cancelled(finished.message);
-    else answering.reply(finished.message);
-  });
+  const owner = { session, live, arrivedMs: speaker.arrivedMs };
+  new LegacyCall(augmented, owner, answering, context).run();
 }
-
-function wasCancelled(call: Call | undefined): boolean {
-  const cause = call?.signal.cause;
-  return cause instanceof RpcError && cause.code === own.cancelled;
-}
-
-const askerOf = (
-  { session }: Speaker,
-  live: LiveSession,
-  call: Call,
-  answering: Answering,
-  { replica, random }: MessagesContext,
-): Asker => ({
-  live,
-  version: session.facts.version,
-  capabilities: session.facts.capabilities,
-  send: (message) => answering.send(message),
-  questionId: () => `${replica}.${random()}`,
-  onAbort: (listener) => call.signal.listen(listener),
-});

@@ -72,7 +72,7 @@ export async function watch(
   }
   const { handler, scan } = context;
   const { version } = session.facts;
-  await subscribe({ uri, handler, caller: session.caller, version, meta: session.meta, scan, live });
+  await subscribe({ uri, handler, caller: session.caller, version, meta: session.meta.text, scan, live });
 }
 
 /** Where the notices are to come out. */

@@ -8,6 +8,7 @@ import { modernVersion } from '../protocol/era.ts';
 import type { Allowance } from '../protocol/limits.ts';
 import { metaKey } from '../protocol/message.ts';
 import { LiveSession } from './live-session.ts';
+import { SessionMeta } from './session-meta.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -30,8 +31,8 @@ export interface Session {
   readonly facts: SessionFacts;
   /** Whose it is: without a key, each session is an authorization context of its own. */
   readonly caller: Caller;
-  /** The members of `_meta` that this client's requests get, without braces. */
-  readonly meta: string;
+  /** The members of `_meta` that this client's requests get. */
+  readonly meta: SessionMeta;
 }
 
 export interface SessionsOptions {
@@ -84,12 +85,14 @@ const isRecord = (value: unknown): value is Json =>
 const isFacts = (value: unknown): value is SessionFacts =>
   isRecord(value) && typeof value['version'] === 'string' && typeof value['expires'] === 'number';
 
-const metaOf = (facts: SessionFacts): string =>
-  JSON.stringify({
+const metaOf = (facts: SessionFacts): SessionMeta => {
+  const members = JSON.stringify({
     [metaKey.version]: modernVersion,
     [metaKey.clientInfo]: facts.clientInfo,
     [metaKey.capabilities]: facts.capabilities,
-  }).slice(1, -1);
+  });
+  return new SessionMeta(members.slice(1, -1));
+};
 
 const callerOf = ({ caller, nonce }: SessionFacts): Caller =>
   // No caller of the config can be named so.

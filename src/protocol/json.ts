@@ -46,7 +46,8 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
-const membersMax = 1024;
+/** The members that are read of one object. */
+export const membersMax = 1024;
 const stringLoopBytes = 48;
 
 const syntax = (at: number): JsonFault => new JsonFault('syntax', `not JSON at byte ${at}`);

@@ -1,19 +1,10 @@
 /** Results in the two forms that nearly all servers write, told by their head and by where their values end, without a list of members. */
+import { envelope, resultFirst, standsAt, thenEnvelope, thenResult } from './envelope.ts';
 import { JsonFault, type ScanOptions, skipValue } from './json.ts';
 
-const envelope = Buffer.from('{"jsonrpc":"2.0","id":');
-const thenResult = Buffer.from(',"result":');
-const resultFirst = Buffer.from('{"result":');
-const thenEnvelope = Buffer.from(',"jsonrpc":"2.0","id":');
-const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const zero = 0x30;
 const longestId = 15;
-
-function standsAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
-  for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;
-  return true;
-}
 
 /** The index after the digits that begin at `from`; the same where there is none, or one too many. */
 function endOfDigits(bytes: Buffer, from: number): number {
@@ -34,7 +25,6 @@ function numberAt(bytes: Buffer, from: number, end: number): number {
 
 /** The index after the object that begins at `from`, or -1 where there is none. */
 function endOfObject(bytes: Buffer, from: number, options: ScanOptions): number {
-  if (bytes[from] !== openBrace) return -1;
   try {
     return skipValue(bytes, from, options, 1);
   } catch (error) {
@@ -51,12 +41,12 @@ export function plainResultId(bytes: Buffer, options: ScanOptions): number | und
     const from = envelope.length;
     const end = endOfDigits(bytes, from);
     if (end === from || !standsAt(bytes, end, thenResult)) return undefined;
-    if (endOfObject(bytes, end + thenResult.length, options) !== last) return undefined;
+    if (endOfObject(bytes, end + thenResult.length - 1, options) !== last) return undefined;
     return numberAt(bytes, from, end);
   }
   if (!standsAt(bytes, 0, resultFirst)) return undefined;
-  const end = endOfObject(bytes, resultFirst.length, options);
-  if (end < 0 || !standsAt(bytes, end, thenEnvelope)) return undefined;
-  const from = end + thenEnvelope.length;
+  const close = endOfObject(bytes, resultFirst.length - 1, options) - 1;
+  if (!standsAt(bytes, close, thenEnvelope)) return undefined;
+  const from = close + thenEnvelope.length;
   return endOfDigits(bytes, from) === last && last > from ? numberAt(bytes, from, last) : undefined;
 }

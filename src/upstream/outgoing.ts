@@ -39,27 +39,43 @@ function commonEdits(request: RequestMessage, id: number, target: Target): Edit[
 
 /** The body for an upstream of 2026-07-28. */
 export const modernBody = (request: RequestMessage, id: number, target: Target): Buffer =>
-  plainBody(request, id, target) ?? splice(request.bytes, commonEdits(request, id, target));
+  plainBody(request, id, target, undefined) ?? splice(request.bytes, commonEdits(request, id, target));
 
-/** The same where only an id and, after it, a name are other ones, as in most calls: copied once, without edits; undefined where there is more. */
-function plainBody(request: RequestMessage, id: number, { member, name, state }: Target): Buffer | undefined {
+/**
+ * The same where only an id and, after it, a name are other ones, as in most calls, and maybe `_meta` is to be empty: copied
+ * once, without edits; undefined where there is more.
+ */
+function plainBody(
+  request: RequestMessage,
+  id: number,
+  { member, name, state }: Target,
+  emptied: Member | undefined,
+): Buffer | undefined {
   const { bytes, id: idAt, meta } = request;
   if (member === undefined || name === undefined || state !== undefined || member.start < idAt.end)
     return undefined;
   if (find(meta, metaKey.progressToken) !== undefined) return undefined;
+  if (emptied !== undefined && emptied.start < member.end) return undefined;
   const idText = String(id);
   const nameText = JSON.stringify(name);
   const nameBytes = Buffer.byteLength(nameText);
   const more = idText.length - (idAt.end - idAt.start) + nameBytes - (member.end - member.start);
-  const out = Buffer.allocUnsafe(bytes.length + more);
+  const less = emptied === undefined ? 0 : emptied.end - emptied.start - emptyObject.length;
+  const out = Buffer.allocUnsafe(bytes.length + more - less);
   let at = bytes.copy(out, 0, 0, idAt.start);
   at += out.write(idText, at, 'latin1');
   at += bytes.copy(out, at, idAt.end, member.start);
   at += out.write(nameText, at);
-  bytes.copy(out, at, member.end);
+  if (emptied === undefined) bytes.copy(out, at, member.end);
+  else {
+    at += bytes.copy(out, at, member.end, emptied.start);
+    at += emptyObject.copy(out, at);
+    bytes.copy(out, at, emptied.end);
+  }
   return out;
 }
 
+const emptyObject = Buffer.from('{}');
 const reserved = 'io.modelcontextprotocol/';
 
 const isReserved = ({ key }: Member): boolean => key.startsWith(reserved);
@@ -96,6 +112,20 @@ function withoutRounds(request: RequestMessage, options: ScanOptions): RequestMe
 
 /** The body for a legacy upstream: reserved `_meta` and the members of multi round-trip requests are taken out. */
 export function legacyBody(call: RequestMessage, id: number, target: Target, options: ScanOptions): Buffer {
+  return plainLegacyBody(call, id, target) ?? splicedLegacyBody(call, id, target, options);
+}
+
+function plainLegacyBody(call: RequestMessage, id: number, target: Target): Buffer | undefined {
+  let emptied: Member | undefined;
+  for (const member of call.params?.members ?? []) {
+    if (modernOnly.has(member.key)) return undefined;
+    if (member.key === '_meta') emptied = member;
+  }
+  if (emptied !== undefined && call.meta?.every(isReserved) !== true) return undefined;
+  return plainBody(call, id, target, emptied);
+}
+
+function splicedLegacyBody(call: RequestMessage, id: number, target: Target, options: ScanOptions): Buffer {
   const request = withoutRounds(call, options);
   const moved =
     request === call || target.member === undefined

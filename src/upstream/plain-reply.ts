@@ -1,23 +1,13 @@
 /** The short way for answers in the forms that nearly all servers use: checked at head and tail, the rest not looked at. */
 import { isUtf8 } from 'node:buffer';
 import { okOutcome, type Reply } from '../protocol/call.ts';
+import { complete, envelope, resultFirst, standsAt, thenEnvelope, thenResult } from '../protocol/envelope.ts';
 import type { ReplyContext } from './reply.ts';
 import { tellsOfTask } from './task-reply.ts';
 
-const envelope = Buffer.from('{"jsonrpc":"2.0","id":');
-const thenResult = Buffer.from(',"result":{');
-const resultFirst = Buffer.from('{"result":{');
-const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
-const complete = Buffer.from('"resultType":"complete"');
 const missing = Buffer.from('"resultType":"complete",');
 const brace = 0x7d;
 const comma = 0x2c;
-
-function standsAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
-  if (at < 0) return false;
-  for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;
-  return true;
-}
 
 /** The digits of the id, which end where `id` says; -1 where it is another. */
 function endOfId(bytes: Buffer, at: number, id: string): number {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Peers } from '../../src/downstream/peers.ts';
 import type { Session } from '../../src/downstream/session.ts';
+import { SessionMeta } from '../../src/downstream/session-meta.ts';
 
 let folder: string;
 const hit: string[] = [];
@@ -43,7 +44,7 @@ const sessionOf = (home?: string): Session => ({
     ...(home === undefined ? {} : { home }),
   },
   caller: { name: 'ann' },
-  meta: '',
+  meta: new SessionMeta(''),
 });
 
 async function listen(name: string, listener: RequestListener): Promise<Server> {

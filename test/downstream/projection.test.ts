@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { plainlyProjected } from '../../src/downstream/plain-projection.ts';
 import { ProjectedPages, projected, projectedList, readReply } from '../../src/downstream/projection.ts';
-import { Call } from '../../src/protocol/call.ts';
+import { Call, okOutcome, type Reply } from '../../src/protocol/call.ts';
 import { scanInbound } from '../../src/protocol/message.ts';
 
 const scan = { strict: true, depthMax: 128 };
@@ -56,4 +57,62 @@ test('a page is made once for each revision', () => {
   const pages = new ProjectedPages();
   expect(pages.of(page, '2025-06-18')).toBe(pages.of(page, '2025-06-18'));
   expect(pages.of(page, '2025-03-26')).not.toBe(pages.of(page, '2025-06-18'));
+});
+
+const text = { type: 'text', text: 'ü "resultType":"complete" }' };
+const idFirst = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+const resultFirst = (result: object): string => JSON.stringify({ result, jsonrpc: '2.0', id: 1 });
+const typed = { resultType: 'complete' };
+
+const replyOf = (message: string): Reply => ({
+  parts: [Buffer.from(message.slice(0, 30)), Buffer.from(message.slice(30))],
+  outcome: okOutcome,
+  status: 200,
+});
+
+/** What a look at all members makes of it. */
+function looked(message: string, method: string, version: string): string {
+  const whole = readReply(replyOf(message).parts, scan);
+  if (whole.kind !== 'complete') throw new Error(whole.kind);
+  return projected(whole, callOf(method), version, scan).toString();
+}
+
+const plain: readonly (readonly [string, string, string])[] = [idFirst, resultFirst].flatMap((form) => [
+  ['the type first', 'tools/call', form({ ...typed, content: [text] })],
+  ['the type last', 'tools/call', form({ content: [text], ...typed })],
+  ['an error of the tool', 'tools/call', form({ ...typed, isError: true, content: [text] })],
+  ['a prompt', 'prompts/get', form({ ...typed, messages: [] })],
+]);
+
+test.each(plain)('a plain answer (%s) to %s is told without a look at its members', (_, method, message) => {
+  for (const version of ['2025-11-25', '2025-06-18']) {
+    const made = plainlyProjected(replyOf(message), callOf(method), version);
+    expect(made?.toString()).toBe(looked(message, method, version));
+    expect(made?.toString()).not.toMatch(/[^\\]"resultType"/);
+  }
+});
+
+test.each([
+  ['a time to live', idFirst({ ...typed, ttlMs: 1, content: [] })],
+  ['a scope after the type', idFirst({ content: [], ...typed, cacheScope: 'public' })],
+  ['structured content', idFirst({ ...typed, structuredContent: [1] })],
+  ['the type in the middle', idFirst({ content: [], ...typed, isError: false })],
+  ['two types', '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","a":1,"resultType":"task"}}'],
+  [
+    'a key spelled with escapes',
+    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttl\\u004ds":1}}',
+  ],
+  ['nothing but the type', idFirst(typed)],
+  ['no type', idFirst({ content: [] })],
+  ['an error', '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":{"resultType":"complete"}}}'],
+  ['another order', '{"id":1,"jsonrpc":"2.0","result":{"resultType":"complete","content":[]}}'],
+  ['spaces', '{"jsonrpc":"2.0","id":1,"result": {"resultType":"complete","content":[]}}'],
+])('an answer with %s is looked at', (_, message) => {
+  expect(plainlyProjected(replyOf(message), callOf('tools/call'), '2025-11-25')).toBeUndefined();
+});
+
+test('what an older revision has to be told otherwise is looked at', () => {
+  const message = idFirst({ ...typed, content: [] });
+  expect(plainlyProjected(replyOf(message), callOf('tools/call'), '2025-03-26')).toBeUndefined();
+  expect(plainlyProjected(replyOf(message), callOf('tools/list'), '2025-11-25')).toBeUndefined();
 });

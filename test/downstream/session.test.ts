@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createSeal } from '../../src/auth/seal.ts';
-import type { Asker } from '../../src/downstream/input.ts';
-import { runLegacyCall } from '../../src/downstream/legacy-call.ts';
+import { LegacyCall } from '../../src/downstream/legacy-call.ts';
 import { LiveSession } from '../../src/downstream/live-session.ts';
 import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type Session, Sessions } from '../../src/downstream/session.ts';
+import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { Secrets } from '../../src/observe/secrets.ts';
 import { WholeAllowance } from '../../src/policy/allowance.ts';
-import { asksOutcome, Call, type Reply } from '../../src/protocol/call.ts';
+import { asksOutcome, type Reply } from '../../src/protocol/call.ts';
 import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
 
@@ -86,7 +87,12 @@ describe('the limits of a session', () => {
 
   type Add = (live: LiveSession, at: number) => void;
   const addCall: Add = (live, at) =>
-    live.addCall(String(at), new Call(requestOf('tools/list'), { name: 'ann' }, undefined, () => undefined));
+    live.addCall({
+      id: Buffer.from(String(at)),
+      abort: () => undefined,
+      before: undefined,
+      after: undefined,
+    });
   const ask: Add = (live, at) => void live.expect(String(at));
   const subscribe: Add = (live, at) => live.subscribed(`raw://${at}`, () => undefined);
 
@@ -110,31 +116,29 @@ describe('the limits of a session', () => {
       outcome: asksOutcome,
       status: 200,
     };
-    const answered = { kind: 'result', result: { roots: [] } } as const;
-    const asker: Asker = {
-      live,
-      version,
-      capabilities: { roots: {} },
-      questionId: () => 'q',
-      onAbort: () => undefined,
-      send: () => queueMicrotask(() => live.answer('q', answered)),
-    };
-    const finished = await runLegacyCall(requestOf('tools/call'), {
-      handler: () => Promise.resolve(reply),
-      asker: () => asker,
-      caller: { name: 'ann' },
-      version,
-      pages: new ProjectedPages(),
-      arrivedMs: undefined,
-      scan,
-      limitHit: (limit) => hits.push(limit),
-      notify: () => undefined,
-      fault: (error) => {
-        throw error;
-      },
-      began: () => undefined,
+    const session = sessionsAt().sessions.create(version, { roots: {} }, { name: 'x', version: '1' }, 'ann');
+    const message = await new Promise<Buffer>((resolve) => {
+      const answering = {
+        notify: () => undefined,
+        send: (question: Buffer) => {
+          const { id } = JSON.parse(question.toString()) as { id: string };
+          queueMicrotask(() => live.answer(id, { kind: 'result', result: { roots: [] } }));
+        },
+        reply: resolve,
+        cancelled: resolve,
+        pass: () => undefined,
+      };
+      new LegacyCall(requestOf('tools/call'), { session, live, arrivedMs: undefined }, answering, {
+        handler: () => Promise.resolve(reply),
+        scan,
+        pages: new ProjectedPages(),
+        metrics: { limitHit: (limit) => hits.push(limit) },
+        log: createLog({ level: 'silent', secrets: new Secrets() }),
+        replica: 'r',
+        random: () => 'q',
+      }).run();
     });
-    expect(finished).toMatchObject({ kind: 'message' });
+    expect(message.toString()).toContain('asked back more than 16 times');
     expect(hits).toEqual(['rounds']);
   });
 });

@@ -1,0 +1,55 @@
+/** Answers in the forms that nearly all have, for a client of a legacy revision: the type is taken out, the rest is not looked at. */
+import type { Call, Reply } from '../protocol/call.ts';
+import { complete, envelope, resultFirst, standsAt, thenEnvelope, thenResult } from '../protocol/envelope.ts';
+import { methodOf } from '../protocol/methods.ts';
+import { needsProjection } from '../protocol/project.ts';
+
+const comma = 0x2c;
+const brace = 0x7d;
+/** What no plain result has: it has to be looked at, or is not for a client of these revisions. */
+const reserved = /"(?:resultType|ttlMs|cacheScope)"|\\u00/;
+const reservedOrStructured = /"(?:resultType|ttlMs|cacheScope|structuredContent)"|\\u00/;
+
+/** Where the first member of the result stands and where its brace closes, in the two forms that nearly all answers have. */
+function resultOf(
+  bytes: Buffer,
+  idBytes: number,
+): { readonly from: number; readonly close: number } | undefined {
+  const { length } = bytes;
+  if (bytes[length - 1] !== brace) return undefined;
+  const idEnd = envelope.length + idBytes;
+  if (standsAt(bytes, 0, envelope)) {
+    const isPlain = bytes[length - 2] === brace && standsAt(bytes, idEnd, thenResult);
+    return isPlain ? { from: idEnd + thenResult.length, close: length - 2 } : undefined;
+  }
+  const close = length - 1 - idBytes - thenEnvelope.length;
+  if (!standsAt(bytes, 0, resultFirst) || !standsAt(bytes, close, thenEnvelope)) return undefined;
+  return { from: resultFirst.length, close };
+}
+
+/**
+ * The whole message for a client of this revision, where nothing but the type of its result is new to it and that stands
+ * at one of its ends; undefined where only a look at its members can tell.
+ */
+export function plainlyProjected(reply: Reply, call: Call, version: string): Buffer | undefined {
+  const { route } = methodOf(call.request.method) ?? {};
+  if (route !== 'tool' && route !== 'prompt') return undefined;
+  if (needsProjection(version) || reply.outcome.kind === 'asks') return undefined;
+  const bytes = Buffer.concat(reply.parts);
+  const { id } = call.request;
+  const result = resultOf(bytes, id.end - id.start);
+  if (result === undefined) return undefined;
+  const { from, close } = result;
+  let start = from;
+  let end = from + complete.length + 1;
+  if (!standsAt(bytes, from, complete) || bytes[end - 1] !== comma) {
+    start = close - complete.length - 1;
+    end = close;
+    if (start < from || bytes[start] !== comma || !standsAt(bytes, start + 1, complete)) return undefined;
+  }
+  const first = bytes.toString('latin1', 0, start);
+  const last = bytes.toString('latin1', end);
+  // What a schema of an object covers is an object.
+  const pattern = call.known?.output === 'object' ? reserved : reservedOrStructured;
+  return pattern.test(first) || pattern.test(last) ? undefined : Buffer.from(first + last, 'latin1');
+}

@@ -1,0 +1,63 @@
+/** What a session's requests get into `_meta`, and how they get it without being read again. */
+import { type Member, type Members, membersMax, type ScanOptions } from '../protocol/json.ts';
+import { type RequestMessage, scanInbound } from '../protocol/message.ts';
+
+interface Tail {
+  /** The member as it follows others, with its comma. */
+  readonly bytes: Buffer;
+  /** Where its own members stand in those bytes. */
+  readonly members: Members;
+}
+
+const before = '{"jsonrpc":"2.0","id":0,"method":"","params":{"":0';
+const after = '}}';
+
+const moved = ({ key, isKnown, keyStart, start, end, members }: Member, by: number): Member => ({
+  key,
+  isKnown,
+  keyStart: keyStart + by,
+  start: start + by,
+  end: end + by,
+  members,
+});
+
+export class SessionMeta {
+  /** The members, without braces. */
+  readonly text: string;
+  /** Undefined where it was not made yet; null where the members can't be read, which whoever reads the whole request is told. */
+  #tail: Tail | null | undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** The request with them as the last member of its params; undefined where they can't simply be put there. */
+  appendedTo({ bytes, method, id, params }: RequestMessage, scan: ScanOptions): RequestMessage | undefined {
+    const { members } = params ?? {};
+    if (params === undefined || members === undefined || id.start > params.start) return undefined;
+    if (members.length === 0 || members.length >= membersMax) return undefined;
+    for (const { key } of members) if (key === '_meta') return undefined;
+    this.#tail ??= this.#read(scan);
+    if (this.#tail === null) return undefined;
+    const { bytes: tail, members: own } = this.#tail;
+    const at = params.end - 1;
+    const out = Buffer.allocUnsafe(bytes.length + tail.length);
+    bytes.copy(out, 0, 0, at);
+    tail.copy(out, at);
+    bytes.copy(out, at + tail.length, at);
+    const meta = own.map((member) => moved(member, at));
+    const start = at + ',"_meta":'.length;
+    const end = at + tail.length;
+    const last = { key: '_meta', isKnown: true, keyStart: at + 1, start, end, members: meta };
+    const whole = { ...params, end: params.end + tail.length, members: [...members, last] };
+    return { bytes: out, method, id, params: whole, meta };
+  }
+
+  #read(scan: ScanOptions): Tail | null {
+    const text = `,"_meta":{${this.text}}`;
+    const inbound = scanInbound(Buffer.from(before + text + after), scan);
+    if (inbound.kind !== 'request' || inbound.request.meta === undefined) return null;
+    const members = inbound.request.meta.map((member) => moved(member, -before.length));
+    return { bytes: Buffer.from(text), members };
+  }
+}
