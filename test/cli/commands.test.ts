@@ -185,7 +185,7 @@ describe('mcpyard tools and call', () => {
     const folder = folderWith(oneServer);
     const log = join(folder.folder, 'log');
     const running = start(['call', 'one__slow', '{"ms":60000}', '-c', folder.file]);
-    await expect.poll(() => startedPids(log), { timeout: 10_000 }).toHaveLength(1);
+    await expect.poll(() => startedPids(log)).toHaveLength(1);
     running.child.kill('SIGINT');
     expect((await running.ended).signal).toBe('SIGINT');
     expect(startedPids(log).filter(isAlive)).toEqual([]);
@@ -336,7 +336,7 @@ describe('mcpyard', () => {
       }));
       const pids = (): readonly number[] => startedPids(join(folder, 'log'));
       const running = start(['check', '-c', file]);
-      await expect.poll(pids, { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(pids).toHaveLength(1);
       running.child.kill(signal);
       expect((await running.ended).signal).toBe(signal);
       expect(pids().filter(isAlive)).toEqual([]);

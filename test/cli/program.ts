@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const compiled = fileURLToPath(new URL('../../.cache', import.meta.url));
 const rawUpstream = fileURLToPath(new URL('../support/upstreams/raw-upstream.mjs', import.meta.url));
 
 export interface Ended {
@@ -21,18 +22,18 @@ export interface Running {
   readonly ended: Promise<Ended>;
   /** The lines of the log so far, parsed; a line that is no JSON stands under `msg`. */
   lines(): readonly Readonly<Record<string, unknown>>[];
-  /** Resolves with the first log message that matches; an error after 10 s, or when the program ends first. */
+  /** Resolves with the first log message that matches; an error after 30 s, or when the program ends first. */
   said(pattern: RegExp): Promise<string>;
 }
 
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** After so long it is killed, so that a failure is not a hang; 18 s without it. */
+  /** After so long it is killed, so that a failure is not a hang; 55 s without it. */
   readonly lifeMs?: number;
 }
 
-const waitMs = 10_000;
+const waitMs = 30_000;
 function parsed(line: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(line) as Record<string, unknown>;
@@ -54,12 +55,19 @@ export function createFolder(config?: object | string) {
 /** Starts the program; its environment holds only what a program can't do without, and `env`. */
 export function start(
   args: readonly string[],
-  { cwd = tmpdir(), env = {}, lifeMs = 18_000 }: RunOptions = {},
+  { cwd = tmpdir(), env = {}, lifeMs = 55_000 }: RunOptions = {},
 ): Running {
   const child = spawn(process.execPath, [main, ...args], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', HOME: cwd, XDG_STATE_HOME: join(cwd, 'state'), ...env },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: cwd,
+      XDG_STATE_HOME: join(cwd, 'state'),
+      // What one has compiled, the next one need not.
+      XDG_CACHE_HOME: compiled,
+      ...env,
+    },
   });
   let stdout = '';
   let stderr = '';

@@ -151,9 +151,9 @@ describe('a gateway that runs takes in its config anew', () => {
     expect(await running.said(refused)).toMatch(/config\.yaml:4:5 servers\.one\.comand: .*`command`/);
     expect(textOf(await callTool(url, 'one__echo'))).toBe('{}');
     rmSync(folder.file);
-    await expect.poll(() => saidTimes(running, refused), { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => saidTimes(running, refused)).toBe(2);
     running.child.kill('SIGHUP');
-    await expect.poll(() => saidTimes(running, refused), { timeout: 5_000 }).toBe(3);
+    await expect.poll(() => saidTimes(running, refused)).toBe(3);
     folder.write(config({ names: { max: 40 } }));
     await running.said(taken);
     expect(pids()).toHaveLength(1);
@@ -164,7 +164,7 @@ describe('a gateway that runs takes in its config anew', () => {
     const blank = ['', '# nothing\n---\n'];
     for (const [index, text] of blank.entries()) {
       writeFileSync(folder.file, text);
-      await expect.poll(() => saidTimes(running, refused), { timeout: 8_000 }).toBe(index + 1);
+      await expect.poll(() => saidTimes(running, refused)).toBe(index + 1);
       expect(textOf(await callTool(url, 'one__echo'))).toBe('{}');
     }
     folder.write(config({ names: { max: 40 } }));
@@ -179,7 +179,7 @@ describe('a gateway that runs takes in its config anew', () => {
       await pool.more(50);
       if (round % 2 === 0) running.child.kill('SIGHUP');
       else folder.write(config({ names: { max: 40 + round } }));
-      await expect.poll(() => saidTimes(running, taken), { timeout: 8_000 }).toBe(round);
+      await expect.poll(() => saidTimes(running, taken)).toBe(round);
     }
     await pool.more(50);
     await pool.stop();
@@ -204,12 +204,12 @@ describe.skipIf(!haveAll('script'))('at a terminal', () => {
     terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
       shown += text;
     });
-    await expect.poll(() => shown, { timeout: 10_000 }).toContain('one: up');
+    await expect.poll(() => shown).toContain('one: up');
     const pid = Number(readFileSync(pidFile, 'utf8'));
     process.kill(pid, 'SIGHUP');
-    await expect.poll(() => shown, { timeout: 10_000 }).toContain('the new config is in force');
+    await expect.poll(() => shown).toContain('the new config is in force');
     expect(startedPids(log).filter(isAlive)).toHaveLength(1);
     terminal.kill('SIGKILL');
-    await expect.poll(() => [pid, ...startedPids(log)].filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => [pid, ...startedPids(log)].filter(isAlive)).toEqual([]);
   });
 });

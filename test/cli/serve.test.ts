@@ -166,7 +166,7 @@ describe('mcpyard serve', () => {
     folder.write({ ...anywhere, servers: { deaf: { command, env: { STUBBORN: 'yes' } } } });
     const running = serve(folder);
     const pid = async (): Promise<number> => Number(readFileSync(pidFile, 'utf8'));
-    await expect.poll(async () => isAlive(await pid()), { timeout: 10_000 }).toBe(true);
+    await expect.poll(async () => isAlive(await pid())).toBe(true);
     await running.said(/^serving /);
     const startMs = performance.now();
     running.child.kill('SIGTERM');
@@ -185,7 +185,7 @@ describe('mcpyard serve', () => {
     const pids = () => (existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n').filter(Boolean) : []);
     const first = serve(folder);
     await first.said(/^serving /);
-    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => pids().length).toBe(2);
     const left = pids().map(Number);
     first.child.kill('SIGKILL');
     await first.ended;
@@ -193,7 +193,7 @@ describe('mcpyard serve', () => {
     const second = serve(folder);
     await second.said(/^serving /);
     expect(left.map(isAlive)).toEqual([false, false]);
-    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(4);
+    await expect.poll(() => pids().length).toBe(4);
     second.child.kill('SIGTERM');
     expect((await second.ended).code).toBe(0);
     expect(pids().map(Number).filter(isAlive)).toEqual([]);
@@ -213,8 +213,8 @@ describe('mcpyard serve', () => {
     shell.stderr.setEncoding('utf8').on('data', (text: string) => {
       said += text;
     });
-    await expect.poll(() => said, { timeout: 10_000 }).toContain('"msg":"serving ');
-    await expect.poll(() => pids().length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => said).toContain('"msg":"serving ');
+    await expect.poll(() => pids().length).toBe(3);
     shell.kill('SIGTERM');
     const [code] = (await once(shell, 'exit')) as [number | null];
     expect(code).toBe(0);
@@ -264,8 +264,9 @@ describe('mcpyard serve', () => {
     expect(wasSeen('0.0')).toBe(true);
     expect(pool.failed.length).toBeGreaterThan(0);
     expect(pool.failed.filter(({ tag }) => wasSeen(tag))).toEqual([]);
-    const reasons = new Set(pool.failed.map(({ why }) => why));
-    expect([...reasons].filter((why) => why !== 'ECONNREFUSED' && why !== 'ECONNRESET')).toEqual([]);
+    // A connection that was taken in the last moment is told so.
+    const isClosed = (why: string): boolean => /^ECONNREFUSED$|^ECONNRESET$|"code":5031\b/.test(why);
+    expect(pool.failed.filter(({ why }) => !isClosed(why))).toEqual([]);
   });
 
   test('a call that does not end is not waited for beyond drainTimeout', async () => {
@@ -299,7 +300,8 @@ describe('mcpyard serve', () => {
     const startMs = performance.now();
     running.child.kill('SIGTERM');
     expect((await running.ended).code).toBe(1);
-    expect(performance.now() - startMs).toBeLessThan(3_000);
+    // The call would have taken a minute, and the drain of one signal 25 s.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
     await slow;
     expect(startedPids(log).filter(isAlive)).toEqual([]);
   });
@@ -318,7 +320,7 @@ describe('mcpyard serve', () => {
     const running = serve(folder);
     const pids = (): number[] =>
       existsSync(pidFile) ? readFileSync(pidFile, 'utf8').trim().split('\n').map(Number) : [];
-    await expect.poll(() => pids().filter(isAlive).length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => pids().filter(isAlive).length).toBe(2);
     await running.said(/^serving /);
     running.child.kill('SIGTERM');
     await running.said(/^stopping on SIGTERM/);

@@ -106,14 +106,14 @@ describe.skipIf(!haveAll('haproxy'))('behind a load balancer', () => {
       return table.split('\n').flatMap((line) => /^mcpyard,(m\d),.*,UP,/.exec(line)?.[1] ?? []);
     };
     const all = ports.map((_, at) => `m${at}`);
-    await expect.poll(inUse, { timeout: 10_000 }).toEqual(all);
+    await expect.poll(inUse).toEqual(all);
     const pool = startPool(`${url}/mcp`, { clients: 16, tool: 'one__slow', args: { ms: 20 } });
     await pool.more(200);
     for (const { restart } of daemons) {
       expect(await restart()).toBe(0);
       await pool.more(200);
       // Until it is in use again, the other has to be left alone.
-      await expect.poll(inUse, { timeout: 10_000 }).toEqual(all);
+      await expect.poll(inUse).toEqual(all);
     }
     await pool.more(200);
     await pool.stop();

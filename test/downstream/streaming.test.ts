@@ -347,7 +347,7 @@ describe('a long answer on its way', () => {
     const { state, answer } = pouring(60_000_000);
     const { gateway } = await behind(answer, { server: { timeout: '500ms' } });
     await slowClient(gateway.url);
-    await expect.poll(() => state.isClosed, { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => state.isClosed).toBe(true);
   });
 
   test('is let to end when the gateway stops', async () => {

@@ -98,7 +98,7 @@ describe.each([
 
     await fickle.leave();
     await expect
-      .poll(() => readiness(gateway.admin), { timeout: 10_000 })
+      .poll(() => readiness(gateway.admin))
       .toMatchObject({
         status: 'ok',
         upstreams: {
@@ -134,7 +134,7 @@ describe.each(['modern', 'legacy'] as const)('a %s child that sleeps', (era) => 
     const gateway = await startGateway({ servers: { one: { ...script.server, idleTimeout: '200ms' } } });
     endings.push(() => gateway.stop());
     const asleep = { upstreams: { one: { state: 'asleep', era } } };
-    await expect.poll(() => readiness(gateway.admin), { timeout: 10_000 }).toMatchObject(asleep);
+    await expect.poll(() => readiness(gateway.admin)).toMatchObject(asleep);
     for (let i = 0; i < 3; i++) {
       const { tools, _meta } = resultOf(await call(gateway.url, 'tools/list', {})) as unknown as Listed;
       expect([tools.map(({ name }) => name), _meta?.['dev.mcpyard/upstreams']]).toEqual([
@@ -147,7 +147,7 @@ describe.each(['modern', 'legacy'] as const)('a %s child that sleeps', (era) => 
     const answers = await Promise.all(Array.from({ length: 5 }, () => callTool(gateway.url, 'one__a')));
     expect(answers.map(({ response }) => response?.error)).toEqual(Array.from({ length: 5 }));
     expect(script.starts()).toBe(2);
-    await expect.poll(() => readiness(gateway.admin), { timeout: 10_000 }).toMatchObject(asleep);
+    await expect.poll(() => readiness(gateway.admin)).toMatchObject(asleep);
   });
 });
 

@@ -285,11 +285,9 @@ describe('of 10,000 requests', () => {
     const results = await sendAll(gateway.url, fc.sample(tried, { numRuns: runs.listen, seed: 1 }));
     for (const [one, got] of results) expectNothingTold(one, got);
     const rightful = results.filter(([one]) => hasRight(one));
-    for (const [one, { status }] of rightful)
-      expect([one, status]).toEqual([one, expect.toSatisfy(isAnswer)]);
+    expect(rightful.filter(([, { status }]) => !isAnswer(status))).toEqual([]);
     const refused = results.filter(([one]) => !hasRight(one));
-    for (const [one, got] of refused)
-      expect([one, got.status]).toEqual([one, expect.toSatisfy(() => isRefusal(one, got))]);
+    expect(refused.filter(([one, got]) => !isRefusal(one, got))).toEqual([]);
     const refusals = refused.filter(([{ method }, { status }]) => status === 401 && method !== 'HEAD');
     expect(results).toHaveLength(runs.listen);
     expect(rightful.length).toBeGreaterThan(1_000);

@@ -117,7 +117,7 @@ describe('the real server-everything over HTTP+SSE', () => {
     await endChild(server);
     expect((await open).response?.error?.code).toBe(5021);
     server = await everything(port);
-    await expect.poll(() => health()?.state, { timeout: 10_000 }).toBe('up');
+    await expect.poll(() => health()?.state).toBe('up');
     expect(health()).toMatchObject({ transport: 'sse' });
     expect(textOf(await callTool(gateway.url, 'everything__echo', { message: 'again' }))).toBe('Echo: again');
   });

@@ -62,7 +62,7 @@ const rootless = async (gateway: Gateway, headers: Record<string, string> = asAn
 
 /** Until the server has asked outside any call, which it does some while after it was started. */
 const untilItHasRoots = (gateway: Gateway, folder: string): Promise<void> =>
-  expect.poll(() => rootless(gateway), { timeout: 10_000 }).toContain(`file:///${folder}`);
+  expect.poll(() => rootless(gateway)).toContain(`file:///${folder}`);
 
 test('a shared server that asks for roots gets those of the config, whoever calls', async () => {
   const gateway = await gatewayOf({ roots: ['file:///configured'] }, { keys });
@@ -102,5 +102,5 @@ test('an isolated server gets the roots of its legacy caller, and those that it 
   };
   expect(await known(rootsOf('first'))).toContain('file:///first');
   await session.tell('notifications/roots/list_changed');
-  await expect.poll(() => known(rootsOf('second')), { timeout: 10_000 }).toContain('file:///second');
+  await expect.poll(() => known(rootsOf('second'))).toContain('file:///second');
 });

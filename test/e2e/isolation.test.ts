@@ -107,7 +107,7 @@ describe('an isolated server over stdio', () => {
     const upstream = await childOf();
     const gateway = await gatewayOf({ ...upstream.server, idleTimeout: '300ms' });
     const first = Number(await pidOf(gateway, 'ann'));
-    await expect.poll(() => isAlive(first), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(first)).toBe(false);
     expect(gateway.app.health()).toMatchObject([{ name: 'up', state: 'idle', instances: 0 }]);
     expect(await pidOf(gateway, 'ann')).not.toBe(first);
   });
@@ -130,7 +130,7 @@ describe('without keys, an isolated server', () => {
     const [first = 0, second = 0] = pidsOf(upstream);
     expect(pidsOf(upstream)).toHaveLength(2);
     await one.end();
-    await expect.poll(() => [first, second].filter(isAlive), { timeout: 10_000 }).toHaveLength(1);
+    await expect.poll(() => [first, second].filter(isAlive)).toHaveLength(1);
     await two.ask('tools/call', { name: 'up__echo', arguments: {} });
     expect(pidsOf(upstream)).toHaveLength(2);
   });

@@ -53,15 +53,15 @@ describe('calls beyond what an upstream may have at once', () => {
       quick: quick.server,
     });
     const calls = [1, 2, 3].map(() => codeOf(gateway, 'slow__x'));
-    await expect.poll(() => metric(gateway, 'mcpyard_upstream_queued'), { timeout: 10_000 }).toContain('} 1');
-    await expect.poll(() => open.length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => metric(gateway, 'mcpyard_upstream_queued')).toContain('} 1');
+    await expect.poll(() => open.length).toBe(2);
     expect(await errorOf(gateway, 'slow__x')).toMatchObject({
       code: 4290,
       message: expect.stringContaining('server `slow`'),
     });
     expect(await codeOf(gateway, 'quick__x')).toBe(0);
     open.shift()?.();
-    await expect.poll(() => open.length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => open.length).toBe(2);
     for (const end of open.splice(0)) end();
     expect(await Promise.all(calls)).toEqual([0, 0, 0]);
     expect(await metric(gateway, 'mcpyard_limits_hit_total{limit="upstreamQueue"}')).toMatch(/ 1$/);
@@ -110,11 +110,11 @@ describe('an upstream that fails call after call', () => {
     expect(await readiness(gateway)).toMatchObject({ upstreams: { one: { state: 'up', breaker: 'open' } } });
     expect(gateway.lines.filter(({ msg }) => String(msg).includes('2 times in a row'))).toHaveLength(1);
     const code = () => codeOf(gateway, 'one__x');
-    await expect.poll(code, { timeout: 10_000 }).toBe(5020);
+    await expect.poll(code).toBe(5020);
     expect(asked()).toBe(3);
     expect(await codeOf(gateway, 'one__x')).toBe(5032);
     broken = false;
-    await expect.poll(code, { timeout: 20_000 }).toBe(0);
+    await expect.poll(code).toBe(0);
     expect([await code(), asked()]).toEqual([0, 5]);
     expect(await metric(gateway, 'mcpyard_breaker_open')).toBe('mcpyard_breaker_open{upstream="one"} 0');
   });

@@ -292,19 +292,19 @@ describe('a call that takes too long', () => {
 
   test('has its time anew with each progress', async () => {
     const { gateway } = await slow(
-      { timeout: '800ms', maxTimeout: '20s' },
-      `for (let i = 1; i <= 8; i++) { await sleep(150); ${progress} } reply({ content: [{ type: 'text', text: 'done' }] });`,
+      { timeout: '2s', maxTimeout: '20s' },
+      `for (let i = 1; i <= 8; i++) { await sleep(300); ${progress} } reply({ content: [{ type: 'text', text: 'done' }] });`,
     );
     expect(textOf(await callTool(gateway.url, 'up__x', {}, { meta }))).toBe('done');
   });
 
   test('has no more than its longest time, whatever progress it reports', async () => {
     const { gateway } = await slow(
-      { timeout: '500ms', maxTimeout: '700ms' },
-      `for (let i = 1; i <= 20; i++) { await sleep(60); ${progress} } reply({ content: [] });`,
+      { timeout: '1400ms', maxTimeout: '1500ms' },
+      `for (let i = 1; i <= 40; i++) { await sleep(60); ${progress} } reply({ content: [] });`,
     );
     const { response, notifications } = await callTool(gateway.url, 'up__x', {}, { meta });
-    expect(response?.error?.message).toMatch(/700 ms \(servers\.up\.maxTimeout\)/);
+    expect(response?.error?.message).toMatch(/1500 ms \(servers\.up\.maxTimeout\)/);
     expect(notifications.length).toBeGreaterThan(3);
   });
 });

@@ -15,7 +15,7 @@ export interface ChannelClient {
   /** The same as messages; a line that is no JSON is an error. */
   messages(): readonly (Message | readonly Message[])[];
   send(message: object | string): void;
-  /** The first message that fits, waited for up to 15 s, or as long as is said; none is taken away. */
+  /** The first message that fits, waited for up to 30 s, or as long as is said; none is taken away. */
   until(fits: (message: Message) => boolean, ms?: number): Promise<Message>;
   /** Sends a request and waits for its response. */
   request(id: string | number, method: string, params?: object, ms?: number): Promise<Message>;
@@ -25,7 +25,7 @@ export interface ChannelClient {
   modern(id: string | number, method: string, params?: object, meta?: object): Promise<Message>;
 }
 
-const waitMs = 15_000;
+const waitMs = 30_000;
 
 /** Reads and writes lines until the streams end. */
 export function channelClient(input: Writable, output: Readable): ChannelClient {

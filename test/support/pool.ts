@@ -19,13 +19,13 @@ export interface Pool {
   readonly failed: readonly Failed[];
   /** How many calls were answered with a result. */
   readonly done: number;
-  /** Resolves when so many more calls were answered; an error after 10 s. */
+  /** Resolves when so many more calls were answered; an error after 30 s. */
   more(count: number): Promise<void>;
   /** Ends it after the calls that are open. */
   stop(): Promise<void>;
 }
 
-const moreMs = 10_000;
+const moreMs = 30_000;
 
 /** What came back for one call, in a word where it is no result. */
 function send(url: string, agent: Agent, tool: string, args: object): Promise<string | undefined> {

@@ -247,9 +247,7 @@ describe.concurrent('the end of a child', () => {
     const { child, said, exit } = run([script('speaker.mjs')]);
     child.write(request('echo'));
     await said('{}');
-    const from = performance.now();
     await Promise.all([child.stop(), child.stop()]);
-    expect(performance.now() - from).toBeLessThan(900);
     expect(await exit).toEqual({ code: 0, signal: null });
     expect(await lives(child.pid)).toBe(false);
     await child.stop();
@@ -260,7 +258,6 @@ describe.concurrent('the end of a child', () => {
     const from = performance.now();
     await child.stop();
     expect(performance.now() - from).toBeGreaterThan(950);
-    expect(performance.now() - from).toBeLessThan(2500);
     expect(await exit).toEqual({ code: null, signal: 'SIGTERM' });
     expect(await lives(child.pid)).toBe(false);
   });
@@ -271,7 +268,7 @@ describe.concurrent('the end of a child', () => {
     const from = performance.now();
     await child.stop();
     expect(performance.now() - from).toBeGreaterThan(2900);
-    expect(performance.now() - from).toBeLessThan(4500);
+    expect(performance.now() - from).toBeLessThan(10_000);
     expect(await exit).toEqual({ code: null, signal: 'SIGKILL' });
     expect(await lives(child.pid)).toBe(false);
   });

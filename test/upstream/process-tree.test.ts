@@ -76,7 +76,7 @@ describe.runIf(process.platform === 'linux')('a process tree', () => {
     const from = performance.now();
     expect(await endProcessTree(tree)).toBe(true);
     expect(performance.now() - from).toBeGreaterThan(1900);
-    expect(performance.now() - from).toBeLessThan(3500);
+    expect(performance.now() - from).toBeLessThan(10_000);
     expect(await lives(sleepers['stubborn'])).toBe(false);
   });
 
@@ -95,7 +95,7 @@ describe.runIf(process.platform === 'linux')('a process tree', () => {
     await once(child, 'exit');
     const from = performance.now();
     expect(await endProcessTree(tree)).toBe(true);
-    expect(performance.now() - from).toBeLessThan(1500);
+    expect(performance.now() - from).toBeLessThan(1900);
   });
 });
 

@@ -44,7 +44,7 @@ describe('an upstream that nobody calls', () => {
     const { server, starts } = child(code);
     const { told, settled } = openOne(server, probe);
     await settled();
-    await expect.poll(starts, { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(starts).toBeGreaterThan(1);
     expect(told).toContainEqual(expect.stringMatching(/^lost: it does not answer/));
   });
 
@@ -56,7 +56,7 @@ describe('an upstream that nobody calls', () => {
     const { upstream, settled } = openOne(server, { probe: { interval: '50ms', timeout: '1s' } });
     const live = await settled();
     const pings = () => methods().filter((method) => method === 'ping').length;
-    await expect.poll(pings, { timeout: 20_000 }).toBeGreaterThan(4);
+    await expect.poll(pings).toBeGreaterThan(4);
     expect([starts(), upstream.live]).toEqual([1, live]);
   });
 
@@ -79,7 +79,7 @@ describe('an upstream that nobody calls', () => {
     const { upstream, told, settled } = openOne(server.server, probe);
     await settled();
     await server.stop();
-    await expect.poll(() => upstream.live, { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(() => upstream.live).toBeUndefined();
     expect(told.filter((line) => line.startsWith('lost'))).toHaveLength(1);
   });
 
@@ -98,7 +98,7 @@ describe('an upstream that nobody calls', () => {
     const live = await settled();
     isStarted = true;
     const asked = server.methods().length;
-    await expect.poll(() => server.methods().length, { timeout: 10_000 }).toBeGreaterThan(asked + 4);
+    await expect.poll(() => server.methods().length).toBeGreaterThan(asked + 4);
     expect(upstream.live).toBe(live);
   });
 });
@@ -116,8 +116,8 @@ describe('an upstream with an idleTimeout', () => {
     const { upstream, told, settled } = openOne({ ...server, ...quick });
     const reply = await send(await settled(), callOf('x'));
     const { pid } = JSON.parse(Buffer.concat([...reply.parts]).toString()).result;
-    await expect.poll(() => upstream.state.kind, { timeout: 10_000 }).toBe('asleep');
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => upstream.state.kind).toBe('asleep');
+    await expect.poll(() => isAlive(pid)).toBe(false);
     expect([starts(), upstream.profile?.dialect.era === undefined]).toEqual([1, false]);
     await send(await upstream.ready(0), callOf('x'));
     expect(starts()).toBe(2);
@@ -136,7 +136,7 @@ describe('an upstream with an idleTimeout', () => {
     const { upstream, settled } = openOne({ ...server, ...quick });
     await send(await settled(), callOf('x'));
     expect([upstream.state.kind, starts()]).toEqual(['up', 1]);
-    await expect.poll(() => upstream.state.kind, { timeout: 10_000 }).toBe('asleep');
+    await expect.poll(() => upstream.state.kind).toBe('asleep');
   });
 
   test('is kept while one of its resources is watched', async () => {
@@ -149,14 +149,14 @@ describe('an upstream with an idleTimeout', () => {
     await sleep(400);
     expect(upstream.state.kind).toBe('up');
     upstream.resources.remove('a:b');
-    await expect.poll(() => upstream.state.kind, { timeout: 10_000 }).toBe('asleep');
+    await expect.poll(() => upstream.state.kind).toBe('asleep');
   });
 
   test('ends its session over HTTP, and has another one afterwards', async () => {
     const server = await serve(legacyScript({ DELETE: ({ response }) => response.writeHead(200).end() }));
     const { upstream, settled } = openOne({ ...server.server, ...quick });
     await settled();
-    await expect.poll(() => upstream.state.kind, { timeout: 10_000 }).toBe('asleep');
+    await expect.poll(() => upstream.state.kind).toBe('asleep');
     await upstream.ready(0);
     expect(server.methods().filter((method) => method === 'initialize')).toHaveLength(2);
   });
@@ -180,8 +180,8 @@ describe('a child that only ever ends', () => {
       ...server,
       restart: { initial: '10ms', max: '20ms', stable: '700ms' },
     });
-    await expect.poll(() => upstream.crashLoop, { timeout: 10_000 }).toBe(5);
-    await expect.poll(() => told.includes('stable'), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => upstream.crashLoop).toBe(5);
+    await expect.poll(() => told.includes('stable')).toBe(true);
     expect([upstream.crashLoop, starts()]).toEqual([undefined, 6]);
   });
 
@@ -191,7 +191,7 @@ describe('a child that only ever ends', () => {
     );
     const { upstream, settled } = openOne(server);
     await expect(settled()).rejects.toThrow(/^it exited with code 1.*no licence$/);
-    await expect.poll(() => upstream.state.kind, { timeout: 10_000 }).toBe('down');
+    await expect.poll(() => upstream.state.kind).toBe('down');
     await expect(upstream.ready(0)).rejects.toThrow(
       /^server `up` is down: it exited with code 1; its last line on stderr: no licence \(next try in \d+ s\); nothing was sent$/,
     );

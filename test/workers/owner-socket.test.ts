@@ -128,7 +128,7 @@ describe('a connection to the owner', () => {
     peer.socket.pause();
     const calls = (): number => upstream.seen().filter(({ method }) => method === 'tools/call').length;
     for (let id = 1; id <= 3; id++) peer.say(call, id, callOf(request(id, 'big', { bytes: 12_000_000 })));
-    await expect.poll(calls, { timeout: 20_000 }).toBe(3);
+    await expect.poll(calls).toBe(3);
     expect(textOf(await callTool(gateway.url, 'up__slow', { ms: 500 }))).toBe('Slept 500 ms');
     peer.say(call, 4, callOf(request(4, 'echo', {})));
     textOf(await callTool(gateway.url, 'up__slow', { ms: 200 }));

@@ -166,8 +166,7 @@ describe('a child of another process', () => {
     const message = expect.stringMatching(
       /^server `up` is down: it exited with code 3; its last line on stderr: no licence \(next try in [3-6]\d s\); nothing was sent$/,
     );
-    for (const url of urls)
-      await expect.poll(() => told(url), { timeout: 20_000 }).toEqual({ code: 5030, message });
+    for (const url of urls) await expect.poll(() => told(url)).toEqual({ code: 5030, message });
     const starts = child.starts();
     for (const url of urls) await told(url);
     expect((await call(urls[0], 'tools/list')).raw.toString('utf8')).toContain('it is down');
@@ -232,7 +231,7 @@ on['tools/list'] = async (asked) => { await sleep(1_000); lists_(asked); };`);
     const upstream = await childOf();
     const { urls, gateways } = await twoOf({ ...upstream.server, idleTimeout: '300ms' });
     const states = () => gateways.map(({ app }) => app.health()[0]?.state);
-    await expect.poll(states, { timeout: 10_000 }).toEqual(['asleep', 'asleep']);
+    await expect.poll(states).toEqual(['asleep', 'asleep']);
     expect(resultOf(await call(urls[1], 'tools/list'))['tools']).not.toEqual([]);
     expect(pidsOf(upstream)).toHaveLength(1);
     textOf(await callTool(urls[1], 'up__echo'));
@@ -258,7 +257,7 @@ on['tools/list'] = async (asked) => { await sleep(1_000); lists_(asked); };`);
     const owning = gateways[0]?.owning;
     const { app } = gateways[0] ?? {};
     await app?.stop(0);
-    await expect.poll(() => [ann, bob].filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => [ann, bob].filter(isAlive)).toEqual([]);
     expect(owning?.core.catalogs.shared.member('up')?.instances?.all()).toEqual([]);
   });
 

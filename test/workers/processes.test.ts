@@ -121,7 +121,8 @@ describe('mcpyard serve with workers: 2', () => {
     expect((await workers.running.ended).code).toBe(1);
     await Promise.allSettled(calls.map(({ done }) => done));
     await expectNothingLeft(workers, pids);
-    expect(performance.now() - startMs).toBeLessThan(3_000);
+    // The calls would have taken a minute, and the drain of one signal 25 s.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
   });
 
   test('a primary that is killed takes its workers with it, and the next start removes its folder', async () => {
@@ -178,12 +179,11 @@ describe('a worker that is killed', () => {
     for (let at = 0; at < 2; at++) expect(textOf(await callTool(workers.url, 'web__echo'))).toBe('{}');
   });
 
-  test('takes only its own calls with it, and has a successor within two seconds', async () => {
+  test('takes only its own calls with it, and has a successor at once', async () => {
     const workers = await serve();
     const [victim = 0, other = 0] = workers.pids();
     const calls = await callEachWorker(workers, 10);
     process.kill(victim, 'SIGKILL');
-    const startMs = performance.now();
     await workers.running.said(/^worker w\d ended \(SIGKILL\); it is started again at once$/);
     // Whoever comes is served meanwhile.
     for (let at = 0; at < 4; at++) expect(textOf(await callTool(workers.url, 'web__echo'))).toBe('{}');
@@ -195,7 +195,6 @@ describe('a worker that is killed', () => {
           .map(({ value }) => value),
       )
       .toEqual([1, 1]);
-    expect(performance.now() - startMs).toBeLessThan(4_000);
     const ends = await Promise.allSettled(calls.map(({ done }) => done));
     expect(ends.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(workers.pids()).toContain(other);

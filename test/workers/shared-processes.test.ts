@@ -60,19 +60,17 @@ describe('limits that several workers share', () => {
     const workers = await serveWorkers(config);
     isHolding = true;
     const cut = Promise.allSettled(Array.from({ length: 20 }, () => callTool(workers.url, 'web__work')));
-    await expect.poll(() => held.length, { timeout: 10_000 }).toBe(20);
+    await expect.poll(() => held.length).toBe(20);
     for (const pid of workers.pids()) process.kill(pid, 'SIGKILL');
     await cut;
-    await expect.poll(() => atOnce, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => atOnce).toBe(0);
     release();
-    await expect
-      .poll(() => outcomesOf(workers.url, 1).catch(() => []), { timeout: 20_000 })
-      .toEqual(['answered']);
+    await expect.poll(() => outcomesOf(workers.url, 1).catch(() => [])).toEqual(['answered']);
     // More than there may be, whoever gets them: of these, no more than 40 are at the server.
     isHolding = true;
     most = 0;
     const many = outcomesOf(workers.url, 100);
-    await expect.poll(() => held.length, { timeout: 10_000 }).toBeGreaterThan(20);
+    await expect.poll(() => held.length).toBeGreaterThan(20);
     release();
     const outcomes = await many;
     expect(outcomes.filter((one) => one !== 'answered' && one !== 4290)).toEqual([]);
