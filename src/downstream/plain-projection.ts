@@ -1,6 +1,15 @@
 /** Answers in the forms that nearly all have, for a client of a legacy revision: the type is taken out, the rest is not looked at. */
 import type { Call, Reply } from '../protocol/call.ts';
-import { complete, envelope, resultFirst, standsAt, thenEnvelope, thenResult } from '../protocol/envelope.ts';
+import {
+  complete,
+  endBytes,
+  envelope,
+  resultFirst,
+  standsAt,
+  thenEnvelope,
+  thenResult,
+  wholeBytesMax,
+} from '../protocol/envelope.ts';
 import { methodOf } from '../protocol/methods.ts';
 import { needsProjection } from '../protocol/project.ts';
 
@@ -9,6 +18,26 @@ const brace = 0x7d;
 /** What no plain result has: it has to be looked at, or is not for a client of these revisions. */
 const reserved = /"(?:resultType|ttlMs|cacheScope)"|\\u00/;
 const reservedOrStructured = /"(?:resultType|ttlMs|cacheScope|structuredContent)"|\\u00/;
+
+/** How the same keys end, from a letter that is rare. */
+const typeKey = Buffer.from('Type"');
+const lifeKey = Buffer.from('Ms"');
+const scopeKey = Buffer.from('Scope"');
+const structuredKey = Buffer.from('Content"');
+
+/** Whether a part of an answer may have members that these revisions don't know; `mayBeLoose` where what is structured need not be an object. */
+function isReserved(part: Buffer, mayBeLoose: boolean): boolean {
+  const pattern = mayBeLoose ? reservedOrStructured : reserved;
+  if (part.length <= wholeBytesMax) return pattern.test(part.toString('latin1'));
+  return (
+    pattern.test(part.toString('latin1', 0, endBytes)) ||
+    pattern.test(part.toString('latin1', part.length - endBytes)) ||
+    part.includes(typeKey) ||
+    part.includes(lifeKey) ||
+    part.includes(scopeKey) ||
+    (mayBeLoose && part.includes(structuredKey))
+  );
+}
 
 /** Where the first member of the result stands and where its brace closes, in the two forms that nearly all answers have. */
 function resultOf(
@@ -47,9 +76,10 @@ export function plainlyProjected(reply: Reply, call: Call, version: string): Buf
     end = close;
     if (start < from || bytes[start] !== comma || !standsAt(bytes, start + 1, complete)) return undefined;
   }
-  const first = bytes.toString('latin1', 0, start);
-  const last = bytes.toString('latin1', end);
+  const first = bytes.subarray(0, start);
+  const last = bytes.subarray(end);
   // What a schema of an object covers is an object.
-  const pattern = call.known?.output === 'object' ? reserved : reservedOrStructured;
-  return pattern.test(first) || pattern.test(last) ? undefined : Buffer.from(first + last, 'latin1');
+  const mayBeLoose = call.known?.output !== 'object';
+  if (isReserved(first, mayBeLoose) || isReserved(last, mayBeLoose)) return undefined;
+  return Buffer.concat([first, last], first.length + last.length);
 }

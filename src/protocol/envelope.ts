@@ -11,6 +11,11 @@ export const thenEnvelope = Buffer.from('},"jsonrpc":"2.0","id":');
 /** What a complete result says of itself (2026-07-28). */
 export const complete = Buffer.from('"resultType":"complete"');
 
+/** Up to so many bytes an answer is looked at whole; of a longer one its ends, and what begins with a letter that is rare. */
+export const wholeBytesMax = 16_384;
+/** What is looked at of both ends of a longer one. */
+export const endBytes = 1_024;
+
 export function standsAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
   if (at < 0) return false;
   for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;

@@ -1,5 +1,5 @@
 /** Results in the two forms that nearly all servers write, told by their head and by where their values end, without a list of members. */
-import { envelope, resultFirst, standsAt, thenEnvelope, thenResult } from './envelope.ts';
+import { envelope, resultFirst, standsAt, thenEnvelope, thenResult, wholeBytesMax } from './envelope.ts';
 import { JsonFault, type ScanOptions, skipValue } from './json.ts';
 
 const closeBrace = 0x7d;
@@ -33,10 +33,38 @@ function endOfObject(bytes: Buffer, from: number, options: ScanOptions): number 
   }
 }
 
-/** The numeric id of a message that has nothing but a version, an id and an object as its result; undefined where only a scan can tell. */
+/** The index of the first of the digits that end at `end`; the same where there is none, or one too many. */
+function startOfDigits(bytes: Buffer, end: number): number {
+  let at = end;
+  for (;;) {
+    const digit = (bytes[at - 1] ?? 0) - zero;
+    if (digit < 0 || digit > 9) return at;
+    at--;
+    if (end - at > longestId) return end;
+  }
+}
+
+/** The id of a long message, told by what stands around its result alone: in a valid answer that is top level. */
+function longResultId(bytes: Buffer, last: number): number | undefined {
+  if (standsAt(bytes, 0, envelope)) {
+    const from = envelope.length;
+    const end = endOfDigits(bytes, from);
+    if (end === from || !standsAt(bytes, end, thenResult) || bytes[last - 1] !== closeBrace) return undefined;
+    return numberAt(bytes, from, end);
+  }
+  const from = startOfDigits(bytes, last);
+  if (from === last || !standsAt(bytes, 0, resultFirst)) return undefined;
+  return standsAt(bytes, from - thenEnvelope.length, thenEnvelope) ? numberAt(bytes, from, last) : undefined;
+}
+
+/**
+ * The numeric id of a message that has nothing but a version, an id and an object as its result; undefined where only a scan
+ * can tell. Of a message over 16 KiB the result is not looked at.
+ */
 export function plainResultId(bytes: Buffer, options: ScanOptions): number | undefined {
   const last = bytes.length - 1;
   if (bytes[last] !== closeBrace) return undefined;
+  if (bytes.length > wholeBytesMax) return longResultId(bytes, last);
   if (standsAt(bytes, 0, envelope)) {
     const from = envelope.length;
     const end = endOfDigits(bytes, from);

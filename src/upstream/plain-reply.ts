@@ -1,7 +1,16 @@
 /** The short way for answers in the forms that nearly all servers use: checked at head and tail, the rest not looked at. */
 import { isUtf8 } from 'node:buffer';
 import { okOutcome, type Reply } from '../protocol/call.ts';
-import { complete, envelope, resultFirst, standsAt, thenEnvelope, thenResult } from '../protocol/envelope.ts';
+import {
+  complete,
+  endBytes,
+  envelope,
+  resultFirst,
+  standsAt,
+  thenEnvelope,
+  thenResult,
+  wholeBytesMax,
+} from '../protocol/envelope.ts';
 import type { ReplyContext } from './reply.ts';
 import { tellsOfTask } from './task-reply.ts';
 
@@ -21,9 +30,6 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
  */
 const reserved = /"(?:id|resultType)"|"isError":\s*true|\\u00/;
 
-/** Up to so many bytes all are looked at; of a longer answer its ends, and what begins with a letter that is rare. */
-const wholeBytesMax = 16_384;
-const endBytes = 1_024;
 const typeKey = Buffer.from('Type"');
 const errorKey = Buffer.from('Error":');
 const isErrorTrue = /^"isError":\s*true/;

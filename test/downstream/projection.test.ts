@@ -60,6 +60,7 @@ test('a page is made once for each revision', () => {
 });
 
 const text = { type: 'text', text: 'ü "resultType":"complete" }' };
+const longText = { type: 'text', text: 'ü "resultType":"task" }'.repeat(2_000) };
 const idFirst = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
 const resultFirst = (result: object): string => JSON.stringify({ result, jsonrpc: '2.0', id: 1 });
 const typed = { resultType: 'complete' };
@@ -82,6 +83,8 @@ const plain: readonly (readonly [string, string, string])[] = [idFirst, resultFi
   ['the type last', 'tools/call', form({ content: [text], ...typed })],
   ['an error of the tool', 'tools/call', form({ ...typed, isError: true, content: [text] })],
   ['a prompt', 'prompts/get', form({ ...typed, messages: [] })],
+  ['a long one with the type first', 'tools/call', form({ ...typed, content: [longText] })],
+  ['a long one with the type last', 'tools/call', form({ content: [longText], ...typed })],
 ]);
 
 test.each(plain)('a plain answer (%s) to %s is told without a look at its members', (_, method, message) => {
@@ -96,6 +99,16 @@ test.each([
   ['a time to live', idFirst({ ...typed, ttlMs: 1, content: [] })],
   ['a scope after the type', idFirst({ content: [], ...typed, cacheScope: 'public' })],
   ['structured content', idFirst({ ...typed, structuredContent: [1] })],
+  ['a long text and a time to live', idFirst({ ...typed, a: longText, ttlMs: 1, content: [longText] })],
+  ['a long text and a scope', idFirst({ ...typed, a: longText, cacheScope: 'public', content: [longText] })],
+  [
+    'a long text and structure',
+    idFirst({ ...typed, a: longText, structuredContent: 1, content: [longText] }),
+  ],
+  [
+    'a long text and two types',
+    idFirst({ ...typed, content: [longText] }).replace('"content"', '"a":1,"resultType":"task","content"'),
+  ],
   ['the type in the middle', idFirst({ content: [], ...typed, isError: false })],
   ['two types', '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","a":1,"resultType":"task"}}'],
   [
