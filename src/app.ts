@@ -169,12 +169,17 @@ async function grace(front: Front, graceMs: number): Promise<void> {
   }
 }
 
-async function settled(catalog: Catalog): Promise<void> {
+/** No server is starting any more. */
+async function tried(catalog: Catalog): Promise<void> {
   await Promise.all(
     catalog.members.map(async ({ upstream: { state } }) => {
       if (state.kind === 'starting') await state.done;
     }),
   );
+}
+
+async function settled(catalog: Catalog): Promise<void> {
+  await tried(catalog);
   await catalog.arrivals();
 }
 
@@ -225,5 +230,7 @@ async function look(config: Config, core: Core, uri: string | undefined): Promis
   await settled(catalog);
   const names = await namesOf(config, catalog);
   const owner = uri === undefined ? undefined : await ownerOf(uri, names, catalog);
+  // One that fell was started again meanwhile; why it can't be is worth more than that it is tried.
+  await tried(catalog);
   return { upstreams: healthOf(config, core, catalog), names, owner };
 }

@@ -33,38 +33,29 @@ function endOfObject(bytes: Buffer, from: number, options: ScanOptions): number 
   }
 }
 
-/** The index of the first of the digits that end at `end`; the same where there is none, or one too many. */
-function startOfDigits(bytes: Buffer, end: number): number {
-  let at = end;
-  for (;;) {
-    const digit = (bytes[at - 1] ?? 0) - zero;
-    if (digit < 0 || digit > 9) return at;
-    at--;
-    if (end - at > longestId) return end;
-  }
-}
+/** Each message has it, unescaped, and begins with a letter that is rare. */
+const versionKey = Buffer.from('jsonrpc"');
 
-/** The id of a long message, told by what stands around its result alone: in a valid answer that is top level. */
+/** The id at the head of a long message, in a valid answer its own; undefined too where another message may be glued to a torn one. */
 function longResultId(bytes: Buffer, last: number): number | undefined {
-  if (standsAt(bytes, 0, envelope)) {
-    const from = envelope.length;
-    const end = endOfDigits(bytes, from);
-    if (end === from || !standsAt(bytes, end, thenResult) || bytes[last - 1] !== closeBrace) return undefined;
-    return numberAt(bytes, from, end);
-  }
-  const from = startOfDigits(bytes, last);
-  if (from === last || !standsAt(bytes, 0, resultFirst)) return undefined;
-  return standsAt(bytes, from - thenEnvelope.length, thenEnvelope) ? numberAt(bytes, from, last) : undefined;
+  const from = envelope.length;
+  const end = endOfDigits(bytes, from);
+  if (end === from || !standsAt(bytes, 0, envelope) || !standsAt(bytes, end, thenResult)) return undefined;
+  if (bytes[last - 1] !== closeBrace || bytes.includes(versionKey, end)) return undefined;
+  return numberAt(bytes, from, end);
 }
 
 /**
  * The numeric id of a message that has nothing but a version, an id and an object as its result; undefined where only a scan
- * can tell. Of a message over 16 KiB the result is not looked at.
+ * can tell. Of a message over 16 KiB with the id first the result is only searched for another message.
  */
 export function plainResultId(bytes: Buffer, options: ScanOptions): number | undefined {
   const last = bytes.length - 1;
   if (bytes[last] !== closeBrace) return undefined;
-  if (bytes.length > wholeBytesMax) return longResultId(bytes, last);
+  if (bytes.length > wholeBytesMax) {
+    const id = longResultId(bytes, last);
+    if (id !== undefined) return id;
+  }
   if (standsAt(bytes, 0, envelope)) {
     const from = envelope.length;
     const end = endOfDigits(bytes, from);

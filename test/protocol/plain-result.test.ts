@@ -54,6 +54,14 @@ test.each([
   ['a long result before another member', `{"result":${long},"a":1,"jsonrpc":"2.0","id":5}`],
   ['a long result with another id behind it', `{"jsonrpc":"2.0","id":5,"result":${long},"id":6}`],
   ['a long result that breaks off', `{"jsonrpc":"2.0","id":5,"result":${long.slice(0, -2)}`],
+  [
+    'a long result that breaks off before another message',
+    `{"jsonrpc":"2.0","id":5,"result":${long.slice(0, -9)}{"jsonrpc":"2.0","id":6,"result":{}}`,
+  ],
+  [
+    'a long result that breaks off before a message with its result first',
+    `{"result":${long.slice(0, -9)}{"result":{},"jsonrpc":"2.0","id":6}`,
+  ],
   ['something long after no result', `{"jsonrpc":"2.0","id":5,"result":[${long}]}`],
 ])('%s is left to a scan', (_, text) => {
   expect(plainResultId(Buffer.from(text), options)).toBeUndefined();
