@@ -40,7 +40,15 @@ export function createGuard(options: GuardOptions): (req: IncomingMessage) => Re
     [...options.origins, ...outside.map(({ origin }) => origin)].map((origin) => origin.toLowerCase()),
   );
   const { hostsOf } = options.proxies ?? createProxies([]);
+  /** Nearly all clients ask for the same. */
+  let allowed: string | undefined;
   const isHost = (value: string): boolean => {
+    if (value === allowed) return true;
+    if (!isNamed(value)) return false;
+    allowed = value;
+    return true;
+  };
+  const isNamed = (value: string): boolean => {
     const name = hostForm.exec(value)?.[1]?.toLowerCase();
     return name !== undefined && (hosts.has(name) || hosts.has(value.toLowerCase()));
   };
