@@ -11,7 +11,7 @@ import { withAnswers } from './augment.ts';
 import { Consents } from './consents.ts';
 import { type Asker, askAll } from './input.ts';
 import type { LiveSession, OpenCall } from './live-session.ts';
-import { plainlyProjected } from './plain-projection.ts';
+import { plainlyProjected, withoutType } from './plain-projection.ts';
 import { type Answered, type ProjectedPages, projected, projectedList, readReply } from './projection.ts';
 import { RoundsProgress } from './rounds-progress.ts';
 import type { Session } from './session.ts';
@@ -138,7 +138,7 @@ export class LegacyCall implements OpenCall {
     const { rest } = reply;
     if (rest !== undefined) {
       this.#owner.live.removeCall(this);
-      this.#answering.pass({ ...reply, rest });
+      this.#answering.pass({ ...reply, parts: withoutType(reply.parts), rest });
       return;
     }
     let message: Buffer | undefined;

@@ -83,3 +83,15 @@ export function plainlyProjected(reply: Reply, call: Call, version: string): Buf
   if (isReserved(first, mayBeLoose) || isReserved(last, mayBeLoose)) return undefined;
   return Buffer.concat([first, last], first.length + last.length);
 }
+
+const completeThen = Buffer.from('"resultType":"complete",');
+
+/** The beginning of an answer that is longer than what is held, without the type where that stands first in its result or was put there. */
+export function withoutType(parts: readonly Buffer[]): readonly Buffer[] {
+  return parts.flatMap((part) => {
+    if (part.equals(completeThen)) return [];
+    const from = thenResult.length;
+    const isFirst = standsAt(part, 0, thenResult) && standsAt(part, from, completeThen);
+    return isFirst ? [thenResult, part.subarray(from + completeThen.length)] : [part];
+  });
+}

@@ -212,7 +212,7 @@ export class CallExchange implements Exchange {
   #stream(head: Buffer, rest: IncomingRest, context: ReplyContext): Reply {
     const plain = plainStart(head, context, this.#context.isModern());
     if (plain !== undefined && !isTask(head))
-      return { parts: plain, rest: new PlainRest(rest), outcome: okOutcome, status: 200 };
+      return { parts: plain, rest: new PlainRest(head, rest), outcome: okOutcome, status: 200 };
     const stream = new AnswerStream({
       id: String(context.id),
       callerId: context.callerId,

@@ -54,7 +54,7 @@ export class JsonBody implements Body {
     if (this.#length === undefined || chunk.length === this.#length) this.#keep(chunk);
     else this.#fill(chunk, this.#length);
     if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
-    else if (this.#bytes > this.#heldMax) this.#stream();
+    else if (this.#bytes > this.#heldMax && this.#bytes !== this.#bodyBytes) this.#stream();
   }
 
   /** Puts a part of a body of known length to its place. */

@@ -24,7 +24,7 @@ export class StreamedRest implements StoppableRest {
   #reader: Reader | undefined;
   #isOver = false;
   /** How it ended, where nobody read it yet. */
-  #failure: ChannelError | undefined;
+  #unread: ChannelError | 'whole' | undefined;
 
   constructor(call: OpenCall, flow: Flow, checks: RestChecks) {
     this.#call = call;
@@ -41,7 +41,8 @@ export class StreamedRest implements StoppableRest {
 
   read(reader: Reader): void {
     if (this.#isOver) {
-      if (this.#failure !== undefined) reader.fail(this.#failure);
+      if (this.#unread === 'whole') reader.end();
+      else if (this.#unread !== undefined) reader.fail(this.#unread);
       return;
     }
     this.#reader = reader;
@@ -74,14 +75,15 @@ export class StreamedRest implements StoppableRest {
     }
     const reader = this.#reader;
     this.#over();
-    reader?.end();
+    if (reader === undefined) this.#unread = 'whole';
+    else reader.end();
   }
 
   fail(cause: ChannelError): void {
     if (this.#isOver) return;
     const reader = this.#reader;
     this.#over();
-    if (reader === undefined) this.#failure = cause;
+    if (reader === undefined) this.#unread = cause;
     else reader.fail(cause);
   }
 

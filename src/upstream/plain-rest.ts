@@ -13,10 +13,12 @@ export class PlainRest implements ReplyRest {
   /** The last byte that was no white space. */
   #last = 0;
 
-  constructor(rest: IncomingRest) {
+  /** `head` is what came before it, which may be all there is. */
+  constructor(head: Buffer, rest: IncomingRest) {
     this.#rest = rest;
     this.bytes = rest.bytes;
     this.#bytesLeft = rest.bytes;
+    this.#see(head);
   }
 
   read(reader: ReplyReader): void {
@@ -27,6 +29,7 @@ export class PlainRest implements ReplyRest {
     this.#rest.read({
       data: (chunk) => {
         this.#see(chunk);
+        if (this.#bytesLeft !== undefined) this.#bytesLeft -= chunk.length;
         // With all its bytes a client of a known length has a clean end.
         if (this.#bytesLeft !== 0 || this.#last === brace) return reader.data(chunk);
         fault();
@@ -49,7 +52,6 @@ export class PlainRest implements ReplyRest {
   }
 
   #see(chunk: Buffer): void {
-    if (this.#bytesLeft !== undefined) this.#bytesLeft -= chunk.length;
     let at = chunk.length - 1;
     while (at >= 0 && isSpace(chunk[at])) at--;
     if (at >= 0) this.#last = chunk[at] ?? 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { plainlyProjected } from '../../src/downstream/plain-projection.ts';
+import { plainlyProjected, withoutType } from '../../src/downstream/plain-projection.ts';
 import { ProjectedPages, projected, projectedList, readReply } from '../../src/downstream/projection.ts';
 import { Call, okOutcome, type Reply } from '../../src/protocol/call.ts';
 import { scanInbound } from '../../src/protocol/message.ts';
@@ -128,4 +128,19 @@ test('what an older revision has to be told otherwise is looked at', () => {
   const message = idFirst({ ...typed, content: [] });
   expect(plainlyProjected(replyOf(message), callOf('tools/call'), '2025-03-26')).toBeUndefined();
   expect(plainlyProjected(replyOf(message), callOf('tools/list'), '2025-11-25')).toBeUndefined();
+});
+
+const head = '{"jsonrpc":"2.0","id":';
+
+test.each([
+  ['put there by the gateway', [head, '1', ',"result":{', '"resultType":"complete",', '"content":[']],
+  ['written first by the server', [head, '1', ',"result":{"resultType":"complete","content":[']],
+])('the type of a long answer, %s, is not for a client of these revisions', (_, parts) => {
+  const made = withoutType(parts.map((part) => Buffer.from(part)));
+  expect(Buffer.concat(made).toString()).toBe(`${head}1,"result":{"content":[`);
+});
+
+test('any other beginning of a long answer stays as it is', () => {
+  const parts = [head, '1', ',"result":{"content":["resultType"'].map((part) => Buffer.from(part));
+  expect(withoutType(parts)).toEqual(parts);
 });

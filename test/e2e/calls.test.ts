@@ -75,6 +75,17 @@ describeEras('calls', ({ era, transport, start }) => {
     expect(textOf(answer)).toBe('x'.repeat(2_000_000));
   });
 
+  // Around what is held, and around what one read brings.
+  test.each([16_000, 65_000, 262_000, 262_100, 262_144, 270_000, 300_000, 327_000, 327_700, 393_300])(
+    'an answer of about %i bytes passes whole, its length said or not',
+    async (bytes) => {
+      for (const chunked of [true, false]) {
+        const answer = await callTool(gateway.url, 'up__big', { bytes, chunked });
+        expect(textOf(answer)).toBe('x'.repeat(bytes));
+      }
+    },
+  );
+
   test.each(['token', 7])("progress carries the client's own token %j and comes first", async (token) => {
     const answer = await callTool(
       gateway.url,
@@ -138,6 +149,20 @@ describeEras('calls', ({ era, transport, start }) => {
       data: { code: -32050, data: { a: 1 } },
     });
   });
+
+  test.runIf(transport === 'http')(
+    'an answer that is longer than what is held, and comes with one read, passes whole',
+    async () => {
+      const little = await startGateway({ servers: { up: upstream.server }, limits: { holdBytes: '4KiB' } });
+      try {
+        for (const bytes of [3_900, 4_090, 5_000, 16_000, 16_400, 30_000, 65_000, 66_000])
+          for (const chunked of [true, false])
+            expect(textOf(await callTool(little.url, 'up__big', { bytes, chunked }))).toBe('x'.repeat(bytes));
+      } finally {
+        await little.stop();
+      }
+    },
+  );
 
   test('an upstream that dies inside an answer is never taken for one that answered', async () => {
     const answer = await callTool(gateway.url, 'up__big', { bytes: 1_000, dieAfterBytes: 500 });
