@@ -1,7 +1,6 @@
 /** The rest of a long answer whose head has said all that the gateway must know. */
-import { AnswerFault } from '../protocol/answer-stream.ts';
 import type { ReplyReader, ReplyRest } from '../protocol/call.ts';
-import type { IncomingRest } from './channel.ts';
+import { ChannelError, type IncomingRest } from './channel.ts';
 
 const brace = 0x7d;
 
@@ -24,7 +23,7 @@ export class PlainRest implements ReplyRest {
   read(reader: ReplyReader): void {
     const fault = (): void => {
       this.#rest.destroy();
-      reader.fail(new AnswerFault('it ended in the middle'));
+      reader.fail(new ChannelError('broken', 'it ended in the middle', { sent: true }));
     };
     this.#rest.read({
       data: (chunk) => {

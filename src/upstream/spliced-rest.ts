@@ -1,7 +1,7 @@
 /** The rest of an answer that is too long to hold, on its way to the caller. */
-import type { AnswerStream } from '../protocol/answer-stream.ts';
+import { AnswerFault, type AnswerStream } from '../protocol/answer-stream.ts';
 import type { ReplyReader, ReplyRest } from '../protocol/call.ts';
-import type { IncomingRest } from './channel.ts';
+import { ChannelError, type IncomingRest } from './channel.ts';
 
 /** Passes the rest of a long answer on, with the caller's id and what the result lacks put in as the bytes go by. */
 export class SplicedRest implements ReplyRest {
@@ -21,7 +21,7 @@ export class SplicedRest implements ReplyRest {
           for (const piece of this.#stream.push(chunk)) more = reader.data(piece) && more;
         } catch (error) {
           this.#rest.destroy();
-          reader.fail(error as Error);
+          reader.fail(faultOf(error));
         }
         return more;
       },
@@ -29,7 +29,7 @@ export class SplicedRest implements ReplyRest {
         try {
           this.#stream.end();
         } catch (error) {
-          reader.fail(error as Error);
+          reader.fail(faultOf(error));
           return;
         }
         reader.end();
@@ -46,3 +46,9 @@ export class SplicedRest implements ReplyRest {
     this.#rest.destroy();
   }
 }
+
+/** What the server wrote is its own fault. */
+const faultOf = (error: unknown): Error =>
+  error instanceof AnswerFault
+    ? new ChannelError('broken', error.message, { sent: true, cause: error })
+    : (error as Error);

@@ -53,6 +53,12 @@ const counted = (bytes: number): string => {
   return text;
 };
 
+/** That the log says of a call that its answer broke. */
+const toldBroken = (gateway: Gateway) =>
+  expect
+    .poll(() => gateway.lines.filter(({ outcome }) => outcome === 'error'))
+    .toMatchObject([{ upstream: 'up', code: 5020, reason: 'broken' }]);
+
 describe('an answer that is longer than what is held', () => {
   const long = counted(3 * holdBytes);
   const members = `"content":[{"type":"text","text":"${long}"}],"n":1.0,"big":12345678901234567890,"x":{"id":1}`;
@@ -125,6 +131,7 @@ describe('an answer that is longer than what is held', () => {
     });
     const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
     expect(await endOf(open.done)).toBe('broken');
+    await toldBroken(gateway);
   });
 
   test.each([true, false])(
@@ -155,6 +162,7 @@ describe('an answer that is longer than what is held', () => {
       });
       const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
       expect(await endOf(open.done)).toBe('broken');
+      await toldBroken(gateway);
     },
   );
 
