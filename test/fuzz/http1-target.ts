@@ -167,10 +167,7 @@ function wantedOf(bytes: Buffer): Seen {
   let from = 0;
   for (;;) {
     const end = text.indexOf('\r\n\r\n', from);
-    if (end < 0)
-      return text.slice(from, from + 7) === 'HTTP/1.'.slice(0, text.length - from)
-        ? { ...seen, taken: text.length }
-        : faulty(seen);
+    if (end < 0) return isBegun(text.slice(from)) ? { ...seen, taken: text.length } : faulty(seen);
     const head = headOf(text.slice(from, end));
     if (head === undefined || head.status === 101) return faulty(seen);
     from = end + 4;
@@ -179,6 +176,10 @@ function wantedOf(bytes: Buffer): Seen {
     if (head.status >= 200) return bodyOf(text, from, head, seen);
   }
 }
+
+/** Whether a head whose end has not come may still be one: with bare line feeds its end never comes. */
+const isBegun = (text: string): boolean =>
+  text.slice(0, 7) === 'HTTP/1.'.slice(0, text.length) && !text.includes('\n\n');
 
 function hasOneLength(head: Head): boolean {
   const [length, coding] = [head.of('content-length'), head.of('transfer-encoding')];
