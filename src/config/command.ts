@@ -65,6 +65,9 @@ export function splitCommand(parts: readonly Part[]): Split {
   return { kind: 'argv', argv };
 }
 
+/** The variable that a shell would set, where the first word of a command is `NAME=value`. */
+export const assignedIn = (program: string): string | undefined => /^([A-Za-z_]\w*)=/.exec(program)?.[1];
+
 const shellWords = new Set(['|', '||', '&', '&&', ';', '<', '>', '>>', '2>', '2>&1', '&>', '<<']);
 
 /** The words that mean something to a shell only, and that reach the program as they are. */

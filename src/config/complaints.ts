@@ -39,9 +39,14 @@ function valueAt(tree: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-function typeMessage(expected: string, value: unknown): string {
+/** How a message begins that the schema has none of its own for. */
+const unsaid = 'Invalid input';
+
+function typeMessage(expected: string, said: string, value: unknown): string {
   if (value === undefined) return 'is missing';
   const found = typeof value === 'boolean' ? String(value) : kindOf(value);
+  // What knows its form better than that it is a string: quotes alone would not help.
+  if (!said.startsWith(unsaid)) return `${said}, found ${found}`;
   const hint =
     expected === 'string' && ['number', 'boolean'].includes(typeof value) ? ': put it in quotes' : '';
   return `expected ${expectations[expected] ?? expected}, found ${found}${hint}`;
@@ -52,9 +57,6 @@ function nearestBranch(branches: readonly (readonly Issue[])[]): readonly Issue[
   const depth = (issues: readonly Issue[]) => Math.max(0, ...issues.map(({ path }) => path.length));
   return branches.toSorted((a, b) => depth(b) - depth(a))[0] ?? [];
 }
-
-/** The message of a choice between forms that has none of its own. */
-const unsaid = 'Invalid input';
 
 const isAboutRoot = (issue: Issue): boolean => issue.code === 'invalid_type' && issue.path.length === 0;
 
@@ -92,7 +94,7 @@ function complaintsAbout(issue: Issue, tree: unknown, above: Path): readonly Com
         of(
           typeof value === 'number' && issue.expected === 'int'
             ? issue.message
-            : typeMessage(issue.expected, value),
+            : typeMessage(issue.expected, issue.message, value),
         ),
       ];
     }

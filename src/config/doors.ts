@@ -1,8 +1,8 @@
 /** Who gets in: what the keys about listening, callers and their keys have to do with each other. */
-import { isLoopback, parseAddress } from './address.ts';
+import { type Address, isLoopback, parseAddress } from './address.ts';
 import type { Complaint } from './complaints.ts';
-import type { Settings } from './schema.ts';
-import { isTree } from './tree.ts';
+import { configSchema, type Settings } from './schema.ts';
+import { isTree, type Tree } from './tree.ts';
 
 const tokenLengthMin = 16;
 
@@ -29,6 +29,25 @@ function sharedKeys(keys: Readonly<Record<string, unknown>>): readonly Complaint
   });
 }
 
+/** Whether who listens at one of them leaves no room for the other. */
+function collide(one: Address, other: Address): boolean {
+  if (one.port === 0 || one.port !== other.port) return false;
+  const hosts = [one.host, other.host];
+  if (one.host === other.host || hosts.includes('::')) return true;
+  return hosts.includes('0.0.0.0') && !hosts.some((host) => host.includes(':'));
+}
+
+/** What is not written has its default, which may be taken by the other. */
+function sharedAddress({ listen, admin }: Tree): readonly Complaint[] {
+  const { shape } = configSchema;
+  const one = shape.listen.safeParse(listen);
+  const other = shape.admin.safeParse(admin);
+  if (!one.success || !other.success || !collide(one.data, other.data)) return [];
+  const key = admin === undefined ? 'listen' : 'admin';
+  const message = `leaves no room for \`${key === 'admin' ? 'listen' : 'admin'}\`, which has the same address: give each a port of its own`;
+  return [{ path: [key], at: 'value', message }];
+}
+
 /** What a filled-in config has against itself; nobody is let in from other machines by an oversight. */
 export function complaintsAboutDoors(filled: unknown): readonly Complaint[] {
   if (!isTree(filled)) return [];
@@ -36,7 +55,7 @@ export function complaintsAboutDoors(filled: unknown): readonly Complaint[] {
   const keys = isTree(filled['keys']) ? filled['keys'] : {};
   const token = isTree(filled['metrics']) ? filled['metrics']['token'] : undefined;
   const of = (key: string, message: string): Complaint => ({ path: [key], at: 'value', message });
-  const found = [...sharedKeys(keys)];
+  const found = [...sharedAddress(filled), ...sharedKeys(keys)];
   // The schema never sees this one, and a config with no other key would let everybody in.
   if (Object.hasOwn(keys, '__proto__'))
     found.push({ path: ['keys', '__proto__'], at: 'key', message: 'is no name for a caller' });

@@ -25,18 +25,23 @@ export const documented = <T extends z.ZodType>(field: T, about: string, notes: 
   });
 
 /** A string that `read` understands; `expected` completes "expected …". */
-const textAs = <T>(expected: string, type: string, read: (text: string) => T | undefined, pattern?: RegExp) =>
-  (pattern === undefined
-    ? z.string()
-    : z.string().regex(pattern, { error: `expected ${expected}`, abort: true })
-  )
+const textAs = <T>(
+  expected: string,
+  type: string,
+  read: (text: string) => T | undefined,
+  pattern?: RegExp,
+) => {
+  const error = `expected ${expected}`;
+  const string = z.string({ error });
+  return (pattern === undefined ? string : string.regex(pattern, { error, abort: true }))
     .transform((text, context): T => {
       const value = read(text);
       if (value !== undefined) return value;
-      context.addIssue(`expected ${expected}`);
+      context.addIssue(error);
       return z.NEVER;
     })
     .meta({ 'x-type': type });
+};
 
 const durationForms = 'a duration such as 500ms, 30s, 5m or 1h';
 

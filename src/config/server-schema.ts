@@ -126,7 +126,7 @@ export const serverSchema = z
     tools: documented(tools.prefault({}), 'Which tools are offered, and under which names.'),
     isolation: documented(
       z.enum(['shared', 'caller']).default('shared'),
-      'Whether all callers share one process or session (`shared`), or each caller has its own (`caller`): by its key, or without keys by its session.',
+      'Whether all callers share one process or session (`shared`), or each caller has its own (`caller`): by its key, or without keys by its session, which clients of 2026-07-28 do not have, so that all of those share one.',
     ),
     roots: documented(
       z.array(text('a path or a file: URI')).default([]),

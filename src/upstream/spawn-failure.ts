@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
+import { assignedIn } from '../config/command.ts';
 
 interface Attempt {
   readonly command: string;
@@ -39,6 +40,10 @@ async function programFailure({ command, cwd, path }: Attempt): Promise<string |
     if (!(await runs(candidate))) return `program \`${candidate}\` is not executable`;
     return `program \`${candidate}\` is there, but the interpreter in its first line is not`;
   }
+  // With what is set it may be a secret.
+  const variable = assignedIn(command);
+  if (variable !== undefined)
+    return `\`${variable}=…\` is no program, and there is no shell to set a variable: write it under \`env\``;
   return command.includes('/')
     ? `program \`${command}\` does not exist`
     : `program \`${command}\` not found on PATH`;

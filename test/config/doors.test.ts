@@ -6,11 +6,14 @@ const hash = hashOfKey('mcy_a');
 const other = hashOfKey('mcy_b');
 const key = `keys: { ann: "${hash}" }`;
 
+/** The same host with another port. */
+const atPort = (port: number, address: string): string => address.replace(/\d+$/, String(port));
+
 const beyond = ['0.0.0.0:8808', ':8808', '*:8808', '[::]:8808', '192.168.1.5:80', 'example.com:80'];
 
 describe('an address beyond loopback', () => {
   test.each(beyond)('%s is refused where nobody needs a key, and told what to write', (address) => {
-    const complaints = complaintsIn(`listen: "${address}"\nadmin: "${address}"`);
+    const complaints = complaintsIn(`listen: "${address}"\nadmin: "${atPort(9, address)}"`);
     expect(complaints.map((line) => line.replace(/: beyond loopback.*/, ''))).toEqual([
       'config.yaml:1:9 listen',
       'config.yaml:2:8 admin',
@@ -23,13 +26,13 @@ describe('an address beyond loopback', () => {
   });
 
   test.each(beyond)('%s is allowed with a key', (address) => {
-    const { auth, listen } = parse(`listen: "${address}"\nadmin: "${address}"\n${key}`);
+    const { auth, listen } = parse(`listen: "${address}"\nadmin: "${atPort(9, address)}"\n${key}`);
     expect(auth).toBe('keys');
     expect(listen.port).toBeGreaterThan(0);
   });
 
   test.each(beyond)('%s is allowed where `auth: none` is written', (address) => {
-    expect(parse(`listen: "${address}"\nadmin: "${address}"\nauth: none`).auth).toBe('none');
+    expect(parse(`listen: "${address}"\nadmin: "${atPort(9, address)}"\nauth: none`).auth).toBe('none');
   });
 
   test('of the admin listener is allowed with a token, but that opens no other', () => {
@@ -43,9 +46,49 @@ describe('an address beyond loopback', () => {
 });
 
 test.each(['127.0.0.1:0', 'localhost:1', '[::1]:2', '127.9.9.9:3'])('%s needs no key', (address) => {
-  const config = parse(`listen: "${address}"\nadmin: "${address}"`);
+  const config = parse(`listen: "${address}"\nadmin: "${atPort(9, address)}"`);
   expect(config.listen.port).toBeLessThan(4);
   expect(config).toMatchObject({ auth: 'none', keys: {}, metrics: {} });
+});
+
+describe('listen and admin', () => {
+  const places = (listen: string | undefined, admin: string | undefined): string =>
+    [
+      'auth: none',
+      ...(listen === undefined ? [] : [`listen: "${listen}"`]),
+      ...(admin === undefined ? [] : [`admin: "${admin}"`]),
+    ].join('\n');
+
+  test.each([
+    ['127.0.0.1:1', '127.0.0.1:1', '3:8 admin: leaves no room for `listen`'],
+    ['[::1]:1', '[::1]:1', '3:8 admin: leaves no room for `listen`'],
+    ['Example.com:1', 'example.com:1', '3:8 admin: leaves no room for `listen`'],
+    [':1', '127.0.0.1:1', '3:8 admin: leaves no room for `listen`'],
+    ['127.0.0.1:1', '[::]:1', '3:8 admin: leaves no room for `listen`'],
+    ['127.0.0.1:9808', undefined, '2:9 listen: leaves no room for `admin`'],
+    [undefined, '127.0.0.1:8808', '2:8 admin: leaves no room for `listen`'],
+  ])('%s and %s are one place, which is refused', (listen, admin, message) => {
+    expect(complaintsIn(places(listen, admin))).toEqual([
+      `config.yaml:${message}, which has the same address: give each a port of its own`,
+    ]);
+  });
+
+  test.each([
+    ['127.0.0.1:0', '127.0.0.1:0'],
+    ['127.0.0.1:1', '127.0.0.1:2'],
+    ['127.0.0.1:1', '127.0.0.2:1'],
+    ['0.0.0.0:1', '[::1]:1'],
+  ])('%s and %s are two', (listen, admin) => {
+    expect(parse(places(listen, admin)).listen.port).toBeLessThan(2);
+  });
+
+  test('are one where keys are set, too, and where a variable says so', () => {
+    const text = `${key}\nlisten: 127.0.0.1:1\nadmin: "\${WHERE}"`;
+    expect(complaintsIn(text, { env: { WHERE: '127.0.0.1:1' } })).toEqual([
+      expect.stringContaining('3:8 admin: leaves no room'),
+    ]);
+    expect(complaintsIn(text)).toEqual([expect.stringContaining('WHERE is not set')]);
+  });
 });
 
 describe('keys', () => {
@@ -176,6 +219,17 @@ describe('passthrough', () => {
     expect(complaintsIn('servers: { a: { command: x, passthroughHeaders: true } }')).toEqual([
       expect.stringContaining('servers.a.passthroughHeaders: belongs to a server with `url`'),
     ]);
+  });
+});
+
+describe('isolation: caller', () => {
+  const isolated = 'servers: { a: { command: x, isolation: caller } }';
+  const warned = [expect.stringMatching(/^servers\.a\.isolation: .* 2026-07-28 .* share one process/)];
+
+  test('is warned of where nobody has a key, by which alone all callers are told apart', () => {
+    expect(parse(isolated).warnings).toEqual(warned);
+    expect(parse(`${key}\nauth: none\n${isolated}`).warnings).toContainEqual(warned[0]);
+    expect(parse(`${key}\n${isolated}`).warnings).toEqual([]);
   });
 });
 

@@ -15,7 +15,7 @@ servers:
     timeout: 5 minutes
 `;
   expect(complaintsIn(text)).toEqual([
-    'config.yaml:1:9 listen: expected a string, found a number: put it in quotes',
+    'config.yaml:1:9 listen: expected HOST:PORT, such as 127.0.0.1:8808 or [::1]:8808, found a number',
     'config.yaml:2:1 lits: unknown key; did you mean `lists`?',
     'config.yaml:5:10 servers.github.url: expected an http:// or https:// URL',
     'config.yaml:6:5 servers.github.timeot: unknown key; did you mean `timeout`?',
@@ -60,6 +60,17 @@ describe('one mistake', () => {
     ['lists: { deadline: 0s }', /^1:20 lists\.deadline: expected a duration/],
     ['lists: { deadline: 30d }', /^1:20 lists\.deadline: expected a duration/],
     ['probe: { interval: 600h }', /^1:20 probe\.interval: expected a duration .* to 596 hours/],
+    ['drainTimeout: 5', /^1:15 drainTimeout: expected a duration such as 500ms, 30s, .*, found a number$/],
+    ['drainTimeout: "5"', /^1:15 drainTimeout: expected a duration such as 500ms, 30s, .* 596 hours$/],
+    ['lists: { deadline: }', /^1:20 lists\.deadline: expected a duration .*, found nothing$/],
+    [
+      'servers: { a: { command: x, idleTimeout: false } }',
+      /^1:42 servers\.a\.idleTimeout: expected a duration .*, or off, found false$/,
+    ],
+    [
+      'limits: { body: 1048576 }',
+      '1:17 limits.body: expected a size such as 64KiB, 4MiB or 1GiB, found a number',
+    ],
     ['probe: { interval: off }', /^1:20 probe\.interval: expected a duration/],
     [
       'log: { level: loud }',

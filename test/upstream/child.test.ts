@@ -134,6 +134,11 @@ describe('a program that can not be started', () => {
   test.each([
     ['no-such-program', 'program `no-such-program` not found on PATH'],
     ['/nonexistent/server', 'program `/nonexistent/server` does not exist'],
+    [
+      'TOKEN=/a/secret',
+      '`TOKEN=…` is no program, and there is no shell to set a variable: write it under `env`',
+    ],
+    ['A=b', '`A=…` is no program, and there is no shell to set a variable: write it under `env`'],
     ['/etc/hostname/server', 'program `/etc/hostname/server` does not exist'],
   ])('%s', async (command, message) => {
     expect(await failure(command)).toBe(message);
