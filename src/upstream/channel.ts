@@ -115,6 +115,8 @@ export interface Channel {
   cancel(id: number): void;
   /** Ends it and all that it started; open exchanges fail with reason `closed`. `headers` go with its last words, where it has any. Safe to call twice. */
   close(headers?: readonly string[]): Promise<void>;
+  /** The first line of a child's output that is no message, as it may be shown. */
+  readonly noise?: string | undefined;
   /** Ends the processes behind it, where there are any, within this turn of the event loop. */
   kill?(): void;
 }

@@ -47,8 +47,18 @@ const statusData = ({ status, retryAfterMs }: NonNullable<ChannelError['http']>)
   ...(retryAfterMs === undefined ? {} : { retryAfter: Math.ceil(retryAfterMs / 1000) }),
 });
 
-/** Why a start failed: of what may have run nothing is said, since no call was sent. */
-export function startFailure(error: Error): Error {
+/** Why a start failed; `noise` is what came where an answer should have come. */
+export function startFailure(error: Error, noise: string | undefined): Error {
+  const failure = unsentFailure(error);
+  const isSilent =
+    error instanceof RpcError && (error.code === own.upstreamTimeout || error.cause instanceof ChannelError);
+  if (noise === undefined || !isSilent) return failure;
+  const held = `its stdout held what is no JSON-RPC, first of all: ${noise}`;
+  return new Error(`${failure.message}; ${held}`, { cause: failure });
+}
+
+/** Of what may have run nothing is said, since no call was sent. */
+function unsentFailure(error: Error): Error {
   const { cause } = error;
   if (!(error instanceof RpcError) || !(cause instanceof ChannelError)) return error;
   const what =

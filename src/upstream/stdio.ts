@@ -1,4 +1,5 @@
 /** The stdio transport: one JSON-RPC message a line, to and from a child process. */
+import { stripVTControlCharacters } from 'node:util';
 import { own, RpcError } from '../protocol/errors.ts';
 import { LineSplitter, trimmed } from '../protocol/lines.ts';
 import {
@@ -52,6 +53,8 @@ export interface StdioOptions {
 }
 
 const newline = Buffer.from('\n');
+const noiseBytesMax = 4096;
+const noiseLengthMax = 200;
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
 const idAtHead = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d+)"?\s*,/;
 
@@ -64,6 +67,7 @@ export class StdioChannel implements Channel {
   /** What came after the child stopped listening and before it is known why, which is soon. */
   readonly #unsent = new Map<number, Exchange>();
   readonly #stderr = new StderrTail();
+  #noise: string | undefined;
   #cause: ChannelError | undefined;
 
   constructor(options: StdioOptions) {
@@ -85,6 +89,10 @@ export class StdioChannel implements Channel {
       },
       onExit: (exit) => this.#exited(exit),
     });
+  }
+
+  get noise(): string | undefined {
+    return this.#noise;
   }
 
   /** Fails the exchange, but never before it returns, where the child is gone or a limit is reached. */
@@ -142,7 +150,11 @@ export class StdioChannel implements Channel {
         events.message(line);
         return;
       case 'noise':
-        onNoise(routed.limit === 'nesting' ? 'too-deep' : 'noise', line);
+        if (routed.limit === 'nesting') onNoise('too-deep', line);
+        else {
+          this.#noise ??= this.#shown(line);
+          onNoise('noise', line);
+        }
         return;
       case 'response': {
         const exchange = this.#take(routed.id);
@@ -155,6 +167,14 @@ export class StdioChannel implements Channel {
       default:
         routed satisfies never;
     }
+  }
+
+  /** The beginning of a line; masked before it is cut, since half a secret is not known as one. */
+  #shown(line: Buffer): string {
+    const text = this.#options.mask(line.toString('utf8', 0, noiseBytesMax));
+    return stripVTControlCharacters(text)
+      .replaceAll(/\p{Cc}+/gu, ' ')
+      .slice(0, noiseLengthMax);
   }
 
   #tooLong(head: Buffer): void {

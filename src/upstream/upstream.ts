@@ -221,7 +221,7 @@ export class Upstream {
         await this.#connect();
         return;
       }
-      this.#fall(afterRefusal(startFailure(error as Error), this.#refused), false);
+      this.#fall(afterRefusal(startFailure(error as Error, channel.noise), this.#refused), false);
     }
   }
 

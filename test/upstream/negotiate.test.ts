@@ -306,6 +306,33 @@ describe('over stdio', () => {
     await expect(eraOf({ ...server, startTimeout: '900ms' })).rejects.toThrow(/did not answer/);
   });
 
+  test('a child that says other things instead is down with the first of them', async () => {
+    const { server } = child(`
+      console.log('Listening on stdio');
+      console.log('{"level":"info"}');
+      on['server/discover'] = () => {}; on.initialize = () => {};`);
+    await expect(eraOf({ ...server, startTimeout: '900ms' })).rejects.toThrow(
+      /did not answer .* within 900 ms; its stdout held what is no JSON-RPC, first of all: Listening on stdio$/,
+    );
+  });
+
+  test('a child that says other things and exits is down with both', async () => {
+    const { server } = child(
+      "console.log('Usage: server FILE'); process.exitCode = 2; process.stdin.destroy();",
+    );
+    await expect(eraOf(server)).rejects.toThrow(
+      /exited with code 2; its stdout held what is no JSON-RPC, first of all: Usage: server FILE$/,
+    );
+  });
+
+  test('what a child says beside its refusal is not to blame', async () => {
+    const { server } = child(`
+      console.log('Listening on stdio');
+      on['server/discover'] = ({ fail }) => fail(-32601, 'no');
+      on.initialize = ({ fail }) => fail(-32603, 'no database');`);
+    await expect(eraOf(server)).rejects.toThrow(/^no database$/);
+  });
+
   test('initialize is never cancelled, since no revision allows it', async () => {
     const { server, methods } = child(
       "on['server/discover'] = ({ fail }) => fail(-32601, 'no'); on.initialize = () => {};",
