@@ -42,6 +42,30 @@ export const lost = ({
   return new RpcError(own.upstreamLost, message, { cause: broken });
 };
 
+/** What OpenSSL has against a certificate, which it says before anything goes over the connection. */
+const distrust =
+  /^(?:CERT_|CRL_|UNABLE_TO_|ERROR_IN_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|INVALID_(?:CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH)/;
+const unopened: ReadonlySet<unknown> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+]);
+const openingCalls: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
+
+/** Whether there was never a connection on which something could have been sent; false where that is not known. */
+function isUnsent(cause: unknown): boolean {
+  if (cause instanceof AggregateError) return cause.errors.every(isUnsent);
+  if (!(cause instanceof Error)) return false;
+  const { code: name, syscall } = cause as NodeJS.ErrnoException;
+  return openingCalls.has(syscall) || unopened.has(name) || (name !== undefined && distrust.test(name));
+}
+
+/** What tried several addresses says nothing itself. */
+const wordsOf = (cause: Error): string =>
+  cause.message === '' && cause instanceof AggregateError && cause.errors[0] instanceof Error
+    ? cause.errors[0].message
+    : cause.message;
+
 /** What went wrong with a request: fetch says with a TypeError that no answer began. */
 export function failureOf(error: unknown, log: Log): RpcError {
   if (error instanceof RpcError) return error;
@@ -49,8 +73,9 @@ export function failureOf(error: unknown, log: Log): RpcError {
     log.error({ err: error }, 'a request failed by a fault of the relay');
     return asRpcError(error);
   }
-  const why = error.cause instanceof Error ? error.cause.message : error.message;
+  const why = error.cause instanceof Error ? wordsOf(error.cause) : error.message;
   log.warn({ err: error }, 'The gateway can not be reached');
-  const message = `The gateway can't be reached (${why}); the call may or may not have run`;
+  const effect = isUnsent(error.cause) ? 'nothing was sent' : 'the call may or may not have run';
+  const message = `The gateway can't be reached (${why}); ${effect}`;
   return new RpcError(own.upstreamDown, message, { cause: error });
 }

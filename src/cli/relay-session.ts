@@ -1,5 +1,6 @@
 /** The session that a relay keeps at a gateway for its one legacy client (2025-11-25, "Session Management"). */
 import { isRecord } from './post.ts';
+import { lost } from './relay-answer.ts';
 import { type ExchangeRequest, exchange, type Received } from './relay-exchange.ts';
 
 export interface RelaySessionOptions {
@@ -82,7 +83,11 @@ export class RelaySession {
       if (isAnswered() || lastEventId === undefined || this.#options.signal.aborted) break;
       await pause(retryMs, this.#options.signal);
       const headers = { ...this.#headers(), 'last-event-id': lastEventId };
-      received = await this.#exchange({ method: 'GET' }, headers, tell);
+      const { status } = received;
+      received = await this.#exchange({ method: 'GET' }, headers, tell).catch((error: unknown) => {
+        // The request itself was sent long before.
+        throw error instanceof TypeError ? lost({ status, broken: error }) : error;
+      });
     }
     return received;
   }

@@ -1,6 +1,8 @@
 /** The relay of `mcpyard stdio --url`, in front of real gateways and of servers that misbehave. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -264,6 +266,75 @@ describe('a gateway', () => {
     expect((await client.request(2, 'initialize', { protocolVersion: '2025-11-25' })).error).toMatchObject({
       code: 5030,
     });
+  });
+
+  test('that nobody is connected to was sent nothing, which is said', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    // A name has several addresses, which are tried one after the other.
+    for (const host of ['127.0.0.1', 'localhost']) {
+      const { error } = await relayTo(`http://${host}:${port}/mcp`).client.modern(1, 'tools/call');
+      expect(error?.code).toBe(5030);
+      expect(error?.message).toMatch(/^The gateway can't be reached \(.*ECONNREFUSED.*\); nothing was sent$/);
+    }
+  });
+
+  test('whose certificate is not trusted was sent nothing, which is said', async () => {
+    const pem = (name: string): Buffer =>
+      readFileSync(new URL(`../support/tls/${name}.pem`, import.meta.url));
+    let requests = 0;
+    const server = createTlsServer({ cert: pem('first.cert'), key: pem('first.key') }, (_, response) => {
+      requests++;
+      response.end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const at = `127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const { error } = await relayTo(`https://${at}`).client.modern(1, 'tools/call');
+    expect(error?.code).toBe(5030);
+    expect(error?.message).toMatch(/certificate.*\); nothing was sent$/);
+    expect(requests).toBe(0);
+    server.close();
+    await once(server, 'close');
+  });
+
+  test('that speaks no TLS where the URL says so was sent nothing, which is said', async () => {
+    const url = await serve((_request, response) => void response.end());
+    const { error } = await relayTo(url.replace('http:', 'https:')).client.modern(1, 'tools/call');
+    expect(error?.code).toBe(5030);
+    expect(error?.message).toMatch(/; nothing was sent$/);
+  });
+
+  test('that goes away without an answer may have done what it was sent', async () => {
+    const url = await serve((_request, response) => void response.destroy());
+    const { error } = await relayTo(url).client.modern(1, 'tools/call');
+    expect(error?.code).toBe(5030);
+    expect(error?.message).toMatch(/; the call may or may not have run$/);
+  });
+
+  test('that is gone when its stream is taken up again may have done what it was sent', async () => {
+    const server = createServer(async (request, response) => {
+      const isInitialize = Buffer.concat(await request.toArray()).includes('initialize');
+      if (isInitialize)
+        response
+          .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's1' })
+          .end('{"jsonrpc":"2.0","id":"begin","result":{"protocolVersion":"2025-11-25"}}');
+      else {
+        response.writeHead(200, { 'content-type': 'text/event-stream', connection: 'close' });
+        server.close();
+        response.end('id: e1\nretry: 20\ndata:\n\n');
+        server.closeIdleConnections();
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const { client } = relayTo(url);
+    await client.request('begin', 'initialize', { protocolVersion: '2025-11-25' });
+    const { error } = await client.request(1, 'tools/call');
+    expect(error?.code).toBe(5021);
+    expect(error?.message).toMatch(/; the call may or may not have run$/);
   });
 
   test.each([
