@@ -1,4 +1,4 @@
-/** A client for the command line: asks the gateway that runs, or starts one for the question. */
+/** A client for the command line: asks the gateway that runs, or starts one for the question where none does. */
 import { randomBytes } from 'node:crypto';
 import { startApp } from '../app.ts';
 import { isLoopback } from '../config/address.ts';
@@ -25,6 +25,8 @@ const anywhere = { host: '127.0.0.1', port: 0 };
 const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const isGateway = (answer: Answer): boolean => {
+  // Codes of its own are positive: it is stopping, say, or a limit is reached.
+  if (answer.kind === 'error') return answer.code > 0;
   const meta = answer.kind === 'result' ? answer.result['_meta'] : undefined;
   const info = isRecord(meta) ? meta[metaKey.serverInfo] : undefined;
   return isRecord(info) && info['name'] === 'mcpyard';
@@ -47,11 +49,17 @@ async function fetchFor({ tls }: Config): Promise<{ readonly fetch?: Fetch }> {
   }
 }
 
-async function runningAt(
-  config: Config,
-  access: PostOptions,
-  terminal: Terminal,
-): Promise<Client | undefined> {
+/** Why the gateway at a URL does not answer whoever asks it so. */
+function refusalOf(url: string, status: number, hasKey: boolean): string {
+  if (status !== 401)
+    return `The gateway that runs at ${url} does not take that host: name it as \`hosts\` has it, with --url`;
+  return hasKey
+    ? `The gateway that runs at ${url} does not know the key that was given, in MCPYARD_KEY or by --key`
+    : `The gateway that runs at ${url} wants a key, in MCPYARD_KEY or by --key`;
+}
+
+/** Undefined where no gateway answers. One that lets nobody in has servers that run: a second copy of them would be asked behind its back. */
+async function runningAt(config: Config, access: PostOptions): Promise<Client | undefined> {
   const { listen, tls, hosts } = config;
   const { port } = listen;
   if (port === 0) return undefined;
@@ -62,13 +70,20 @@ async function runningAt(
   const scheme = tls === undefined ? 'http' : 'https';
   const url = `${scheme}://${host}:${port}/mcp`;
   const signal = AbortSignal.timeout(probeMs);
-  const refused = (status: number): void =>
-    terminal.err(
-      `What runs at ${url} ${status === 401 ? 'wants a key, in MCPYARD_KEY or by --key' : 'does not take that host (see hosts)'}; the servers are started for this one question instead\n`,
-    );
+  let refusal: string | undefined;
+  const refused = (status: number): void => {
+    refusal = refusalOf(url, status, access.key !== undefined);
+  };
   const answer = await post(url, 'server/discover', {}, { ...access, signal, refused });
-  return isGateway(answer) ? clientOf(url, access) : undefined;
+  if (isGateway(answer)) return clientOf(url, access);
+  // Without a message of MCP it is another program's.
+  return refusal === undefined || answer.kind !== 'error' ? undefined : clientThatSays(refusal);
 }
+
+const clientThatSays = (message: string): Client => ({
+  request: () => Promise.resolve({ kind: 'none', message }),
+  close: () => Promise.resolve(),
+});
 
 const clientOf = (url: string, options: PostOptions): Client => ({
   request: (method, params) => post(url, method, params, options),
@@ -106,7 +121,7 @@ async function startOwn(config: Config, terminal: Terminal): Promise<Client> {
 const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
 /**
- * A client of the gateway at `--url`, else of the one that runs with this config, else of one of its own;
+ * A client of the gateway at `--url`, else of the one that runs with this config, else, where none answers, of one of its own;
  * undefined after it was said why there is none.
  */
 export async function openClient(flags: Flags, terminal: Terminal): Promise<Client | undefined> {
@@ -118,5 +133,5 @@ export async function openClient(flags: Flags, terminal: Terminal): Promise<Clie
   const config = await readConfig(flags, terminal);
   if (config === undefined) return undefined;
   const access = { ...keyFrom(flags, terminal), ...(await fetchFor(config)) };
-  return (await runningAt(config, access, terminal)) ?? startOwn(config, terminal);
+  return (await runningAt(config, access)) ?? startOwn(config, terminal);
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -68,6 +69,21 @@ describe('mcpyard check', () => {
     expect(stdout).toMatch(/^FAIL far: disabled, .*COMMANDS_TEST_UNSET/m);
     expect(stdout).toMatch(/^ok {3}one: up/m);
     expect(code).toBe(1);
+  });
+
+  test('says what a server wrote to stdout instead of messages, its secrets masked before it is cut', async () => {
+    const line = `\\u001b[32mkey \${TOKEN} ${'x'.repeat(300)}`;
+    const code = `console.log(${JSON.stringify(line).replaceAll('\\\\', '\\')}); setInterval(() => {}, 1_000)`;
+    const folder = folderWith(() => ({
+      noisy: { command: [process.execPath, '-e', code], startTimeout: '1s' },
+    }));
+    const env = { TOKEN: `hunter2-${'y'.repeat(250)}` };
+    const { code: exit, stdout } = await runHere(['check', '-c', folder.file], folder.folder, env);
+    expect(exit).toBe(1);
+    const [, held = ''] = /^FAIL noisy: down, .*its stdout held .*, first of all: (.*)$/m.exec(stdout) ?? [];
+    expect(held).toMatch(/^key \S+ x+$/);
+    expect(held).toHaveLength(200);
+    expect(stdout).not.toContain('hunter2');
   });
 
   test('--offline starts nothing, and exits 1 only for a value that is missing', async () => {
@@ -253,20 +269,58 @@ describe('a gateway that runs and wants a key', () => {
     };
     expect(await ask(hosts)).toMatchObject({ code: 0, stderr: '' });
     expect(startedPids(hiddenLog)).toEqual(before);
-    expect((await ask(['mcp.example.com'])).stderr).toMatch(/does not take that host/);
+    const stranger = await ask(['mcp.example.com']);
+    expect(stranger).toMatchObject({ code: 1, stdout: '' });
+    expect(stranger.stderr).toMatch(/does not take that host: .* with --url\n$/);
+    expect(startedPids(hiddenLog)).toEqual(before);
     await gate.stop();
     hidden.remove();
   });
 
-  test('is left alone by who has no key: the servers are started for the one question', async () => {
+  test.each([
+    ['no key', [], /wants a key, in MCPYARD_KEY or by --key\n$/],
+    [
+      'a wrong one',
+      ['--key', 'mcy_wrong'],
+      /does not know the key that was given, in MCPYARD_KEY or by --key\n$/,
+    ],
+  ])('refuses who has %s, and nothing is started', async (_, flags, message) => {
     const before = startedPids(log);
     folder.write({ ...config, listen: new URL(url).host });
+    const refused = await runIn(folder, 'call', 'one__echo', '{"a":1}', ...flags);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(message);
+    expect(refused.stderr).toContain(url);
+    expect(refused.stderr).not.toContain('mcy_wrong');
+    expect((await runIn(folder, 'tools', ...flags)).code).toBe(1);
+    expect(startedPids(log)).toEqual(before);
+  });
+});
+
+test('a gateway that runs and has no room is told of, and nothing is started', async () => {
+  const error = { code: 4290, message: 'Too many calls' };
+  const server = createServer((_, outgoing) => outgoing.end(JSON.stringify({ jsonrpc: '2.0', error })));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const folder = folderWith(oneServer, { listen: `127.0.0.1:${(server.address() as AddressInfo).port}` });
+  const answer = await runIn(folder, 'call', 'one__echo', '{"a":1}');
+  expect(answer).toMatchObject({ code: 1, stdout: '', stderr: 'Too many calls (code 4290)\n' });
+  expect(existsSync(join(folder.folder, 'log'))).toBe(false);
+  server.close();
+  await once(server, 'close');
+});
+
+describe('another program where the config listens', () => {
+  test('is no gateway, though it asks for a key: the servers are started for the one question', async () => {
+    const server = createServer((_, outgoing) => outgoing.writeHead(401).end('Who are you?'));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const listen = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const folder = folderWith(oneServer, { listen });
     const answer = await runIn(folder, 'call', 'one__echo', '{"a":1}');
-    expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n' });
-    expect(answer.stderr).toMatch(/wants a key, in MCPYARD_KEY/);
-    const after = startedPids(log);
-    expect(after.length).toBe(before.length + 1);
-    expect(after.filter(isAlive)).toEqual(before);
+    expect(answer).toMatchObject({ code: 0, stdout: '{"a":1}\n', stderr: '' });
+    server.close();
+    await once(server, 'close');
   });
 });
 
