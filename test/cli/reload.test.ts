@@ -154,6 +154,11 @@ describe('a gateway that runs takes in its config anew', () => {
     await expect.poll(() => saidTimes(running, refused)).toBe(2);
     running.child.kill('SIGHUP');
     await expect.poll(() => saidTimes(running, refused)).toBe(3);
+    folder.write(config({ listen: '127.0.0.1:9', admin: '127.0.0.1:9' }));
+    await expect.poll(() => saidTimes(running, refused)).toBe(4);
+    expect(running.lines().findLast(({ msg }) => refused.test(String(msg)))?.['msg']).toContain(
+      'admin: leaves no room for `listen`',
+    );
     folder.write(config({ names: { max: 40 } }));
     await running.said(taken);
     expect(pids()).toHaveLength(1);
