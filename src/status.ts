@@ -5,6 +5,7 @@ import type { Member } from './catalog/listing.ts';
 import type { Config } from './config/config.ts';
 import type { Bulkheads } from './gateway/bulkhead.ts';
 import type { UpstreamHealth } from './observe/health.ts';
+import { troubleIn } from './upstream/state.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
 const stateOf = (upstream: Upstream): UpstreamHealth['state'] => {
@@ -41,6 +42,7 @@ function memberHealth(member: Member, within: Catalog, { catalogs, bulkheads }: 
   const catalog = instances === undefined ? within : catalogs.about(upstream);
   const count = instances?.all().length;
   const dialect = upstream.profile?.dialect;
+  const trouble = troubleIn(upstream.state);
   const counts = {
     tools: catalog.count(server.name, 'tools'),
     prompts: catalog.count(server.name, 'prompts'),
@@ -57,7 +59,7 @@ function memberHealth(member: Member, within: Catalog, { catalogs, bulkheads }: 
     ...(bulkheads.isOpen(upstream) ? { breaker: 'open' as const } : {}),
     ...(dialect === undefined ? {} : { era: dialect.era, version: dialect.version }),
     ...known,
-    ...(upstream.state.kind === 'down' ? { error: upstream.state.error.message } : {}),
+    ...(trouble === undefined ? {} : { error: trouble.message }),
   };
 }
 

@@ -18,12 +18,18 @@ export type UpstreamState =
       readonly done: Promise<void>;
       /** A call needs it, and waits for as long as a start may take. */
       readonly isWaking: boolean;
+      /** Why it was down before this try. */
+      readonly after: Error | undefined;
     }
   | { readonly kind: 'up'; readonly live: Live; readonly sinceMs: number }
   /** Stopped since nobody called it, until somebody does; its lists are as they were. */
   | { readonly kind: 'asleep'; readonly profile: Profile }
   | { readonly kind: 'down'; readonly error: Error; readonly nextTryMs: number }
   | { readonly kind: 'stopped' };
+
+/** What was wrong when it was last tried; undefined where that is over, or it was never tried. */
+export const troubleIn = (state: UpstreamState): Error | undefined =>
+  state.kind === 'down' ? state.error : state.kind === 'starting' ? state.after : undefined;
 
 /** Why nobody here can have it, as the process that runs it says. */
 export const refusalIn = (state: UpstreamState): RpcError | undefined =>

@@ -23,7 +23,7 @@ import { OwnerDown } from './owner-down.ts';
 import { keepPulse, Unresponsive } from './pulse.ts';
 import { Restarts } from './restarts.ts';
 import { idle, retire } from './retire.ts';
-import { type Live, notUp, type UpstreamState } from './state.ts';
+import { type Live, notUp, troubleIn, type UpstreamState } from './state.ts';
 import { declaresTasks } from './task-ids.ts';
 import { upstreamKey } from './upstream-key.ts';
 import type { UpstreamOptions } from './upstream-options.ts';
@@ -111,8 +111,10 @@ export class Upstream {
     clearTimeout(this.#timer);
     [this.#transport] = this.#options.transports;
     this.#refused = undefined;
+    const after = troubleIn(this.#state);
     const done = this.#connect();
-    this.#state = { kind: 'starting', sinceMs: this.#options.now(), done, isWaking: kind === 'asleep' };
+    const sinceMs = this.#options.now();
+    this.#state = { kind: 'starting', sinceMs, done, isWaking: kind === 'asleep', after };
   }
 
   /** Starts it where it was stopped for want of calls. */
