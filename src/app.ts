@@ -1,6 +1,6 @@
 /** The composition root: from a config to a running gateway. */
 import { randomBytes } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { loadSecret } from './auth/secret.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
@@ -146,14 +146,19 @@ async function stop(core: Core, front: Front, drainMs: number, graceMs: number):
   listeners.stop();
   const leftMs = Math.max(0, drainMs - (performance.now() - startMs));
   await Promise.all([admission.drain(leftMs), front.settle(leftMs)]);
-  // The last answers have come, and go out before their streams are closed.
-  await new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-  front.endStreams();
+  // The last answers have come, and go out before what is left is cut off.
+  await nextTurn();
+  front.cut();
   changes.stop();
-  await Promise.all([closed, front.close(lingerMs), front.closePrivate(lingerMs), core.stop()]);
+  await Promise.all([core.stop(), shut(front, closed)]);
   await front.closeAdmin();
+}
+
+/** Ends the streams of clients once those have the last errors, and whatever is still open. */
+async function shut(front: Front, closed: Promise<void>): Promise<void> {
+  await nextTurn();
+  front.endStreams();
+  await Promise.all([closed, front.close(lingerMs), front.closePrivate(lingerMs)]);
 }
 
 /** Waits until nobody sends requests any more, who was told by `/readyz` and by each answer that there is another place to go. */

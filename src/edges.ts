@@ -79,6 +79,8 @@ export interface LiveEdges {
   behind(config: Config): Edges;
   /** What lives on, lives on by this config. */
   adopt(config: Config): void;
+  /** Answers all calls of sessions that they were cut off, since this gateway was stopped. */
+  cut(): void;
   /** Ends all sessions and streams. */
   stop(): void;
 }
@@ -132,8 +134,12 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
       live.max = next.limits.listenStreamsMax;
       streams.max = next.limits.listenStreamsMax;
       sse.use(sseOptions(next));
-      if (!next.legacySse) sse.stop();
+      if (next.legacySse) return;
+      sse.cut('HTTP+SSE was switched off (legacySse)');
+      sse.stop();
     },
+    // Those of HTTP+SSE too.
+    cut: () => sessions.cut(),
     stop: () => {
       sse.stop();
       sessions.stop();

@@ -52,6 +52,8 @@ export interface Front {
   close(ms: number): Promise<void>;
   /** Resolves when no call is under way to another process, at the latest after `ms`. */
   settle(ms: number): Promise<void>;
+  /** Answers all calls of sessions that they were cut off, since this gateway was stopped. */
+  cut(): void;
   /** Ends the sessions and streams of clients. */
   endStreams(): void;
   /** Takes nothing more from other processes. */
@@ -160,6 +162,7 @@ export async function openFront(config: Config, parts: FrontParts): Promise<Fron
       await Promise.all([downstream, ...left].map((listener) => listener.stop(ms)));
     },
     settle: async (ms) => peers?.settle(ms),
+    cut: () => edges.cut(),
     endStreams: () => {
       edges.stop();
       peers?.stop();

@@ -1,6 +1,7 @@
 /** The gateway for one client on stdin and stdout: the same middle, and no listener. */
 import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AppContext } from './app.ts';
 import { loadSecret } from './auth/secret.ts';
 import type { Config } from './config/config.ts';
@@ -48,13 +49,11 @@ export async function startStdioApp(
     const drained = admission.drain(drainMs);
     listeners.stop();
     await drained;
-    // The last results have come, and go out before the edge closes.
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-    edge.close();
+    // The last results have come, and go out before what is left is cut off.
+    await nextTurn();
+    edge.cut();
     changes.stop();
-    await core.stop();
+    await Promise.all([core.stop(), nextTurn().then(() => edge.close())]);
   };
   return {
     ended: edge.ended,

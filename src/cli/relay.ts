@@ -26,6 +26,14 @@ const requestsMax = 1_000;
 /** Unsent bytes beyond which nothing more is read. */
 const bufferBytesMax = 4 * 1024 * 1024;
 const newline = Buffer.from('\n');
+/** Of a batch, whose requests are not looked at. */
+const batchKey = '[]';
+
+const cutError = (): RpcError =>
+  new RpcError(
+    own.upstreamLost,
+    'This relay was stopped or restarted during the call; the call may or may not have run',
+  );
 
 /** What a request waits for. */
 interface Open {
@@ -72,7 +80,7 @@ export class Relay {
     });
   }
 
-  /** Lets what is open end within `drainMs`, then ends it and the session. */
+  /** Lets what is open end within `drainMs`, then tells of the rest that it was cut off, and ends it and the session. */
   async stop(drainMs: number): Promise<void> {
     if (this.#open.size > 0) {
       await new Promise<void>((resolve) => {
@@ -83,6 +91,7 @@ export class Relay {
         };
       });
     }
+    for (const key of this.#open.keys()) if (key !== batchKey) this.#fail(Buffer.from(key), cutError());
     this.#closing.abort();
     for (const { abort } of this.#open.values()) abort.abort();
     await this.#session.end();
@@ -104,7 +113,7 @@ export class Relay {
         void this.#post(line);
         return;
       case 'batch':
-        void this.#track('[]', 'legacy', undefined, ({ isOpen }) =>
+        void this.#track(batchKey, 'legacy', undefined, ({ isOpen }) =>
           this.#postAwaited(line, undefined, isOpen),
         );
         return;

@@ -2,7 +2,7 @@
 import { code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { readArray, type ScanOptions, skipSpace } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
-import { type InboundMessage, idOf, scanInbound } from '../protocol/message.ts';
+import { type InboundMessage, scanInbound } from '../protocol/message.ts';
 import type { Answering } from './legacy-call.ts';
 import { wholeReply } from './pass-on.ts';
 import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
@@ -68,13 +68,13 @@ class BatchReplies {
     this.#bytesMax = bytesMax;
   }
 
-  /** Takes the reply to a request with this id, as written. */
-  answering(id: Buffer): Answering {
+  /** Takes the reply to one request. */
+  answering(): Answering {
     return {
       notify: (message) => this.#way.notify(message),
       send: (message) => this.#way.send(message),
       reply: (message) => this.add(message),
-      pass: (reply) => void wholeReply(reply, id, this.#bytesMax).then((message) => this.add(message)),
+      pass: (reply, id) => void wholeReply(reply, id, this.#bytesMax).then((message) => this.add(message)),
       cancelled: () => this.add(undefined),
     };
   }
@@ -115,7 +115,7 @@ export function takeBatch(
   for (const { inbound, body } of items) {
     switch (inbound.kind) {
       case 'request':
-        answerRequest(inbound.request, speaker, replies.answering(idOf(inbound.request)), context);
+        answerRequest(inbound.request, speaker, replies.answering(), context);
         break;
       case 'notification':
         void takeNotification(inbound, speaker.session, speaker.alive(), context);

@@ -1,4 +1,5 @@
 /** The calls of a modern client on one channel: ids tell them apart, and notifications/cancelled ends one (2026-07-28, stdio). */
+import { cutError } from '../gateway/admission.ts';
 import type { Handler } from '../gateway/layers.ts';
 import type { Log } from '../observe/log.ts';
 import { Call, type Caller, type Reply } from '../protocol/call.ts';
@@ -62,6 +63,16 @@ export class ChannelCalls {
     const call = this.#calls.get(key);
     this.#calls.delete(key);
     call?.signal.abort(new RpcError(own.cancelled, 'The client cancelled the call'));
+  }
+
+  /** Answers all calls that they were cut off, since this gateway was stopped. */
+  cut(): void {
+    for (const [key, call] of [...this.#calls]) {
+      const error = cutError(call.upstream);
+      this.#failed(call, error);
+      this.#calls.delete(key);
+      call.signal.abort(error);
+    }
   }
 
   /** Ends all calls; nothing is sent any more. */

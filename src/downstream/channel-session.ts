@@ -69,6 +69,11 @@ export class ChannelSession {
     }
   }
 
+  /** Answers all calls that they were cut off, for this reason. */
+  cut(why?: string): void {
+    this.#begun?.live.cut(why);
+  }
+
   /** Ends the session with all its calls; nothing is sent any more. */
   close(): void {
     if (this.#ended) return;
@@ -83,7 +88,7 @@ export class ChannelSession {
       return;
     }
     const begun = this.#begun;
-    if (begun !== undefined) answerRequest(request, begun.speaker, this.#answering(id), this.#options);
+    if (begun !== undefined) answerRequest(request, begun.speaker, this.#answering(), this.#options);
     else if (request.method === 'ping')
       this.#write(Buffer.from(`{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":{}}`));
     else this.#write(errorMessage(id, refused('there is no session yet: send initialize first')));
@@ -159,13 +164,13 @@ export class ChannelSession {
     takeBatch(items, begun.speaker, way, answerBytesMax, this.#options);
   }
 
-  #answering(id: Buffer): Answering {
+  #answering(): Answering {
     const send = (message: Buffer): void => this.#write(message);
     return {
       notify: (message) => this.#write(message, true),
       send,
       reply: send,
-      pass: (reply) => void wholeReply(reply, id, this.#options.answerBytesMax).then(send),
+      pass: (reply, id) => void wholeReply(reply, id, this.#options.answerBytesMax).then(send),
       cancelled: () => undefined,
     };
   }

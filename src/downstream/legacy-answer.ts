@@ -6,7 +6,7 @@ import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import type { BatchWay } from './batch.ts';
 import type { EventStream } from './event-stream.ts';
 import type { Answering } from './legacy-call.ts';
-import { gather, jsonHeaders, passOn } from './pass-on.ts';
+import { jsonHeaders, passOn, wholeReply } from './pass-on.ts';
 import { endAsText, joinBytesMax } from './respond.ts';
 import type { Session } from './session.ts';
 import type { Quiet, Silence } from './silence.ts';
@@ -105,20 +105,15 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
   }
 
   /** A reply that is longer than what is held: it passes as it comes, but an event of a stream must be whole. */
-  pass({ parts, rest, status }: Reply & { readonly rest: ReplyRest }): void {
-    const stream = this.#stream;
+  pass(reply: Reply & { readonly rest: ReplyRest }, id: Buffer): void {
+    const { parts, rest, status } = reply;
     if (this.#over) rest.destroy();
-    else if (stream === undefined) {
+    else if (this.#stream === undefined) {
       this.#over = true;
       this.#options.silence.forget(this);
       this.#res.writeHead(status, jsonHeaders(parts, rest));
       passOn(this.#res, parts, rest, 'body');
-    } else {
-      gather(parts, rest, this.#options.eventBytesMax).then(
-        (whole) => this.reply(whole),
-        () => stream.close(),
-      );
-    }
+    } else void wholeReply(reply, id, this.#options.eventBytesMax).then((whole) => this.reply(whole));
   }
 
   #open(): EventStream {

@@ -1,4 +1,5 @@
 /** One request of a legacy client: run through the middle, asked back in rounds where need be, projected to its revision. */
+import { cutError } from '../gateway/admission.ts';
 import type { Handler } from '../gateway/layers.ts';
 import type { Log } from '../observe/log.ts';
 import { Call, type Reply, type ReplyRest } from '../protocol/call.ts';
@@ -36,7 +37,7 @@ export interface Answering {
   send(message: Buffer): void;
   reply(message: Buffer): void;
   /** A reply that is longer than what is held. */
-  pass(reply: Reply & { readonly rest: ReplyRest }): void;
+  pass(reply: Reply & { readonly rest: ReplyRest }, id: Buffer): void;
   /** The client took the request back; the message is what it would be told. */
   cancelled(message: Buffer): void;
 }
@@ -96,6 +97,7 @@ export class LegacyCall implements OpenCall {
   readonly #progress: RoundsProgress;
   #call: Call | undefined;
   #round = 0;
+  #isCut = false;
   /** Made with the first round of questions. */
   #consents: Consents | undefined;
 
@@ -122,6 +124,13 @@ export class LegacyCall implements OpenCall {
     this.#call?.signal.abort(cause);
   }
 
+  cut(why?: string): void {
+    const error = cutError(this.#call?.upstream, why);
+    this.abort(error);
+    this.#failed(error);
+    this.#isCut = true;
+  }
+
   /** Later rounds begin when the client has answered. */
   #send(request: RequestMessage, arrivedMs: number | undefined): void {
     const { caller, facts } = this.#owner.session;
@@ -136,9 +145,13 @@ export class LegacyCall implements OpenCall {
 
   #replied(reply: Reply, call: Call): void {
     const { rest } = reply;
+    if (this.#isCut) {
+      rest?.destroy();
+      return;
+    }
     if (rest !== undefined) {
       this.#owner.live.removeCall(this);
-      this.#answering.pass({ ...reply, parts: withoutType(reply.parts), rest });
+      this.#answering.pass({ ...reply, parts: withoutType(reply.parts), rest }, this.id);
       return;
     }
     let message: Buffer | undefined;
@@ -181,13 +194,15 @@ export class LegacyCall implements OpenCall {
   async #again(asked: Answered & { readonly kind: 'asks' }, reply: Reply, call: Call): Promise<void> {
     const { scan, metrics } = this.#context;
     this.#consents ??= new Consents();
-    const asker = this.#asker(call);
-    const answers = await answersTo(asked.requests, this.#round, this.#consents, asker).catch(
-      (error: unknown) => {
-        reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
-        throw error;
-      },
-    );
+    let answers: Json | undefined;
+    try {
+      answers = await answersTo(asked.requests, this.#round, this.#consents, this.#asker(call));
+      // What was taken back while it only waited is not sent again.
+      if (call.signal.cause !== undefined) throw call.signal.cause;
+    } catch (error) {
+      reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
+      throw error;
+    }
     this.#round += 1;
     if (this.#round === roundsMax) {
       metrics.limitHit('rounds');
@@ -210,6 +225,7 @@ export class LegacyCall implements OpenCall {
   }
 
   #failed(error: unknown): void {
+    if (this.#isCut) return;
     const known = asRpcError(error);
     const { method } = this.#request;
     if (known !== error)

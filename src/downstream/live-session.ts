@@ -20,6 +20,8 @@ export interface OpenCall extends Linked {
   /** The client's id, as written. */
   readonly id: Buffer;
   abort(cause: Error): void;
+  /** Answers it at once with the error that says that it was cut off, for this reason. */
+  cut(why?: string): void;
 }
 
 interface Question {
@@ -172,6 +174,13 @@ export class LiveSession {
 
   setLevel(level: string): void {
     this.level = level;
+  }
+
+  /** Answers all calls that they were cut off, for this reason. */
+  cut(why?: string): void {
+    this.#calls.forEach((call) => {
+      call.cut(why);
+    });
   }
 
   end(): void {

@@ -70,7 +70,7 @@ export async function wholeReply(
 }
 
 /** Collects such a reply where it must be whole; rejects where it breaks or is longer than `bytesMax`. */
-export function gather(parts: readonly Buffer[], rest: ReplyRest, bytesMax: number): Promise<Buffer> {
+function gather(parts: readonly Buffer[], rest: ReplyRest, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks = [...parts];
     let bytes = parts.reduce((sum, part) => sum + part.length, 0);

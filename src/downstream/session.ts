@@ -192,6 +192,11 @@ export class Sessions {
     return live;
   }
 
+  /** Answers all calls that they were cut off, since this gateway was stopped. */
+  cut(): void {
+    for (const live of this.#live.values()) live.cut();
+  }
+
   /** Ends what lives here; the ids stay valid for other replicas and later starts. */
   stop(): void {
     for (const live of this.#live.values()) live.end();

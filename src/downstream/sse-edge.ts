@@ -103,6 +103,11 @@ export class SseEdge {
     session.receive(inbound, body);
   }
 
+  /** Answers all calls that they were cut off, for this reason. */
+  cut(why?: string): void {
+    for (const { session } of this.#clients.values()) session.cut(why);
+  }
+
   /** Ends all streams. */
   stop(): void {
     for (const { stream } of [...this.#clients.values()]) stream.close();

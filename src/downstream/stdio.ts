@@ -54,6 +54,12 @@ export class StdioEdge {
     });
   }
 
+  /** Answers all calls that they were cut off, since this gateway was stopped. */
+  cut(): void {
+    this.#calls.cut();
+    this.#session.cut();
+  }
+
   /** Ends all calls and sends nothing any more; the streams stay open. */
   close(): void {
     this.#closed = true;

@@ -1,11 +1,29 @@
 /** Lets calls in while there is room and the gateway has not stopped, and tells when the last one has left. */
 import type { Metrics } from '../observe/metrics.ts';
+import type { Call } from '../protocol/call.ts';
 import { own, RpcError } from '../protocol/errors.ts';
 import type { Allowance } from '../protocol/limits.ts';
+import { ChannelError } from '../upstream/channel.ts';
 
 /** What comes when the gateway is stopping is told. */
-export const stoppingError = (): RpcError =>
-  new RpcError(own.stopping, 'This gateway is stopping; send the call again elsewhere or later');
+export const stoppingError = (cause?: unknown): RpcError =>
+  new RpcError(own.stopping, 'This gateway is stopping; send the call again elsewhere or later', { cause });
+
+/** What a call is told that was cut off at this server, or, undefined, before it had come to one. */
+export const cutError = (
+  upstream: string | undefined,
+  why = 'This gateway was stopped or restarted',
+  cause?: unknown,
+): RpcError => {
+  const where = upstream === undefined ? '' : ` to server \`${upstream}\``;
+  return new RpcError(own.upstreamLost, `${why} during the call${where}; the call may or may not have run`, {
+    cause,
+  });
+};
+
+/** Whether the gateway itself ended the connection to the server under a call. */
+const isClosed = ({ cause }: RpcError): boolean =>
+  cause instanceof ChannelError && cause.reason === 'closed' && cause.sent;
 
 export class Admission {
   /** How many may be in. */
@@ -28,6 +46,13 @@ export class Admission {
       own.overLimit,
       `This gateway has ${this.calls.max} calls in flight (limits.callsInFlight); try again later`,
     );
+  }
+
+  /** What a call that failed is told: where the gateway's own stop was why, that. */
+  told(error: unknown, call: Call): unknown {
+    if (!this.#stopping || !(error instanceof RpcError)) return error;
+    if (error.code === own.upstreamDown) return stoppingError(error);
+    return isClosed(error) ? cutError(call.upstream, undefined, error) : error;
   }
 
   leave(): void {

@@ -15,7 +15,11 @@ export const errorType = (outcome: Outcome): string | undefined =>
 
 /** Refuses calls while too many are in flight, or when the gateway is stopping; listen streams have a limit of their own. */
 export const admitted =
-  (admission: { admit(): Error | undefined; leave(): void }): Layer =>
+  (admission: {
+    admit(): Error | undefined;
+    leave(): void;
+    told(error: unknown, call: Call): unknown;
+  }): Layer =>
   (inner) =>
   (call) => {
     if (call.request.method === 'subscriptions/listen') return inner(call);
@@ -25,7 +29,7 @@ export const admitted =
       (reply) => whenOver(reply, () => admission.leave()),
       (error: unknown) => {
         admission.leave();
-        throw error;
+        throw admission.told(error, call);
       },
     );
   };

@@ -21,7 +21,7 @@ export const own = {
   cancelled: 4990,
   /** The upstream answered with something that is no JSON-RPC answer. */
   upstreamBroken: 5020,
-  /** The upstream went away in the middle of the call: it may or may not have run. */
+  /** The upstream, or this gateway, went away in the middle of the call: it may or may not have run. */
   upstreamLost: 5021,
   /** A question of the upstream's was not put to the client, or the client refused it. */
   notAsked: 4030,

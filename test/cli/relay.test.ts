@@ -78,6 +78,22 @@ const cancelled = (upstream: Upstream): number =>
 const isRunning = (upstream: Upstream, ms: number): boolean =>
   upstream.seen().some(({ raw }) => raw?.includes(`"ms":${ms}`));
 
+test('a call that is still open when it stops is told, whichever era it is of', async () => {
+  const { client, relay } = relayTo(gateway.url);
+  await client.initialize();
+  const told = {
+    code: 5021,
+    message: 'This relay was stopped or restarted during the call; the call may or may not have run',
+  };
+  const params = { name: 'legacy__slow', arguments: { ms: 61_234 } };
+  const answers = [client.request(1, 'tools/call', params), client.modern(2, 'tools/call', params)];
+  await expect
+    .poll(() => legacy.seen().filter(({ raw }) => raw?.includes('"ms":61234')).length, { timeout: 15_000 })
+    .toBe(2);
+  await relay.stop(0);
+  expect((await Promise.all(answers)).map(({ error }) => error)).toEqual([told, told]);
+});
+
 describe('a modern client', () => {
   test('lists and calls, with its progress before the answer', async () => {
     const { client } = relayTo(gateway.url);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createSeal } from '../../src/auth/seal.ts';
-import { LegacyCall } from '../../src/downstream/legacy-call.ts';
+import { type CallContext, LegacyCall } from '../../src/downstream/legacy-call.ts';
 import { LiveSession } from '../../src/downstream/live-session.ts';
 import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type Session, Sessions } from '../../src/downstream/session.ts';
@@ -9,9 +9,13 @@ import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import { WholeAllowance } from '../../src/policy/allowance.ts';
-import { asksOutcome, type Reply } from '../../src/protocol/call.ts';
+import { asksOutcome, type Call, type Reply } from '../../src/protocol/call.ts';
 import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const dayMs = 24 * 3_600_000;
 const version = '2025-06-18';
@@ -90,6 +94,7 @@ describe('the limits of a session', () => {
     live.addCall({
       id: Buffer.from(String(at)),
       abort: () => undefined,
+      cut: () => undefined,
       before: undefined,
       after: undefined,
     });
@@ -110,35 +115,74 @@ describe('the limits of a session', () => {
 
   test('are counted: rounds of questions in one call', async () => {
     const { hits, live } = counting();
-    const result = '{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}}}';
-    const reply: Reply = {
-      parts: [Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)],
-      outcome: asksOutcome,
-      status: 200,
-    };
-    const session = sessionsAt().sessions.create(version, { roots: {} }, { name: 'x', version: '1' }, 'ann');
-    const message = await new Promise<Buffer>((resolve) => {
-      const answering = {
-        notify: () => undefined,
-        send: (question: Buffer) => {
-          const { id } = JSON.parse(question.toString()) as { id: string };
-          queueMicrotask(() => live.answer(id, { kind: 'result', result: { roots: [] } }));
-        },
-        reply: resolve,
-        cancelled: resolve,
-        pass: () => undefined,
-      };
-      new LegacyCall(requestOf('tools/call'), { session, live, arrivedMs: undefined }, answering, {
-        handler: () => Promise.resolve(reply),
-        scan,
-        pages: new ProjectedPages(),
-        metrics: { limitHit: (limit) => hits.push(limit) },
-        log: createLog({ level: 'silent', secrets: new Secrets() }),
-        replica: 'r',
-        random: () => 'q',
-      }).run();
-    });
-    expect(message.toString()).toContain('asked back more than 16 times');
+    const asks = { q: { method: 'roots/list' } };
+    const { ended } = callThatAsks(live, asks, { limitHit: (limit) => hits.push(limit) });
+    expect(await ended).toContain('asked back more than 16 times');
     expect(hits).toEqual(['rounds']);
+  });
+});
+
+/** Runs a call of a client with roots, whose server asks this each time; what the client is told in the end. */
+function callThatAsks(live: LiveSession, inputRequests: object, metrics: CallContext['metrics']) {
+  const result = JSON.stringify({ resultType: 'input_required', inputRequests });
+  const reply: Reply = {
+    parts: [Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)],
+    outcome: asksOutcome,
+    status: 200,
+  };
+  const session = sessionsAt().sessions.create(version, { roots: {} }, { name: 'x', version: '1' }, 'ann');
+  const sent: Call[] = [];
+  const ended = new Promise<string>((resolve) => {
+    const told = (message: Buffer): void => resolve(message.toString());
+    const answering = {
+      notify: () => undefined,
+      send: (question: Buffer) => {
+        const { id } = JSON.parse(question.toString()) as { id: string };
+        queueMicrotask(() => live.answer(id, { kind: 'result', result: { roots: [] } }));
+      },
+      reply: told,
+      cancelled: told,
+      pass: () => undefined,
+    };
+    new LegacyCall(requestOf('tools/call'), { session, live, arrivedMs: undefined }, answering, {
+      handler: (call) => {
+        sent.push(call);
+        return Promise.resolve(reply);
+      },
+      scan,
+      pages: new ProjectedPages(),
+      metrics,
+      log: createLog({ level: 'silent', secrets: new Secrets() }),
+      replica: 'r',
+      random: () => 'q',
+    }).run();
+  });
+  return { ended, sent };
+}
+
+describe('a call that only waits to be sent again', () => {
+  const waiting = () => {
+    const live = new LiveSession(
+      () => undefined,
+      () => undefined,
+    );
+    return { live, ...callThatAsks(live, {}, { limitHit: () => undefined }) };
+  };
+
+  test('is not, once the client took it back', async () => {
+    const { live, sent, ended } = waiting();
+    live.cancel('1', 'The client cancelled the call');
+    expect(JSON.parse(await ended)).toMatchObject({ id: 1, error: { code: 4990 } });
+    expect(sent).toHaveLength(1);
+  });
+
+  test('is not, once it was cut off, and is told that at once', async () => {
+    vi.useFakeTimers();
+    const { live, sent, ended } = waiting();
+    await vi.advanceTimersByTimeAsync(0);
+    live.cut();
+    expect(JSON.parse(await ended)).toMatchObject({ id: 1, error: { code: 5021 } });
+    await vi.runAllTimersAsync();
+    expect(sent).toHaveLength(1);
   });
 });

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ReplyReader } from '../../src/protocol/call.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
+import { openSession } from '../support/legacy-session.ts';
 import { callTool, openCall, requestText } from '../support/modern-client.ts';
 import {
   type Asked,
@@ -13,6 +15,7 @@ import {
   startScript,
   tool,
 } from '../support/scripted.ts';
+import { listenWith, replyTo } from './listener.ts';
 
 const endings: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -390,4 +393,41 @@ test('an answer over limits.result is refused where it says its length, and brea
   );
   const { response } = await callTool(second.url, 'up__x');
   expect(response?.error).toMatchObject({ code: 5020, message: expect.stringContaining('1048576') });
+});
+
+test('an answer that breaks on a stream that is open already ends there with an error', async () => {
+  const readers: ReplyReader[] = [];
+  const listener = await listenWith(
+    async (call) => {
+      if (call.request.method === 'server/discover')
+        return replyTo(call, '{"resultType":"complete","capabilities":{}}');
+      await opened;
+      return {
+        ...replyTo(call),
+        rest: {
+          read: (reader) => readers.push(reader),
+          resume: () => undefined,
+          destroy: () => undefined,
+        },
+      };
+    },
+    { silenceMs: 20 },
+  );
+  endings.push(() => listener.stop());
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const session = await openSession(listener.url);
+  // The head comes with the first comment.
+  const answer = await session.open('tools/call', { name: 'x' });
+  expect(answer.headers['content-type']).toBe('text/event-stream');
+  open();
+  await expect.poll(() => readers.length).toBe(1);
+  readers[0]?.fail(new Error('it went away'));
+  const { response } = await answer.done;
+  expect(response).toMatchObject({
+    id: 2,
+    error: { code: 5021, message: 'The answer broke off: it went away' },
+  });
 });
