@@ -147,6 +147,7 @@ export class LegacyCall implements OpenCall {
     const { rest } = reply;
     if (this.#isCut) {
       rest?.destroy();
+      reply.leave?.('cancelled');
       return;
     }
     if (rest !== undefined) {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createSeal } from '../../src/auth/seal.ts';
 import { type CallContext, LegacyCall } from '../../src/downstream/legacy-call.ts';
 import { LiveSession } from '../../src/downstream/live-session.ts';
@@ -12,10 +12,6 @@ import { WholeAllowance } from '../../src/policy/allowance.ts';
 import { asksOutcome, type Call, type Reply } from '../../src/protocol/call.ts';
 import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 const dayMs = 24 * 3_600_000;
 const version = '2025-06-18';
@@ -122,13 +118,18 @@ describe('the limits of a session', () => {
   });
 });
 
-/** Runs a call of a client with roots, whose server asks this each time; what the client is told in the end. */
+/** Runs a call of a client with roots, whose server asks this each time; what the client, and the server, are told in the end. */
 function callThatAsks(live: LiveSession, inputRequests: object, metrics: CallContext['metrics']) {
   const result = JSON.stringify({ resultType: 'input_required', inputRequests });
+  let leave = (_why: string): void => undefined;
+  const left = new Promise<string>((resolve) => {
+    leave = resolve;
+  });
   const reply: Reply = {
     parts: [Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)],
     outcome: asksOutcome,
     status: 200,
+    leave: (why) => leave(why),
   };
   const session = sessionsAt().sessions.create(version, { roots: {} }, { name: 'x', version: '1' }, 'ann');
   const sent: Call[] = [];
@@ -157,7 +158,7 @@ function callThatAsks(live: LiveSession, inputRequests: object, metrics: CallCon
       random: () => 'q',
     }).run();
   });
-  return { ended, sent };
+  return { ended, sent, left };
 }
 
 describe('a call that only waits to be sent again', () => {
@@ -177,12 +178,22 @@ describe('a call that only waits to be sent again', () => {
   });
 
   test('is not, once it was cut off, and is told that at once', async () => {
-    vi.useFakeTimers();
-    const { live, sent, ended } = waiting();
-    await vi.advanceTimersByTimeAsync(0);
+    const { live, sent, ended, left } = waiting();
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    const { length } = sent;
     live.cut();
     expect(JSON.parse(await ended)).toMatchObject({ id: 1, error: { code: 5021 } });
-    await vi.runAllTimersAsync();
+    expect(await left).toBe('cancelled');
+    expect(sent).toHaveLength(length);
+  });
+
+  test('is not, where it was cut off before it had an answer', async () => {
+    const { live, sent, ended, left } = waiting();
+    live.cut();
+    expect(JSON.parse(await ended)).toMatchObject({ id: 1, error: { code: 5021 } });
+    expect(await left).toBe('cancelled');
     expect(sent).toHaveLength(1);
   });
 });
