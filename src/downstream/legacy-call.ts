@@ -4,7 +4,7 @@ import type { Handler } from '../gateway/layers.ts';
 import type { Log } from '../observe/log.ts';
 import { Call, type Reply, type ReplyRest } from '../protocol/call.ts';
 import { asRpcError, errorMessage, own, RpcError } from '../protocol/errors.ts';
-import type { ScanOptions } from '../protocol/json.ts';
+import { JsonFault, type ScanOptions } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
 import type { Linked } from '../protocol/ring.ts';
@@ -51,6 +51,7 @@ export interface CallOwner {
 }
 
 type Json = Readonly<Record<string, unknown>>;
+type Asks = Answered & { readonly kind: 'asks' };
 
 const roundsMax = 16;
 const pauseMs = 200;
@@ -173,7 +174,7 @@ export class LegacyCall implements OpenCall {
       return projectedList(reply.parts, reply.page, version, this.#context);
     const plain = plainlyProjected(reply, call, version);
     if (plain !== undefined) return plain;
-    const answered = readReply(reply.parts, scan);
+    const answered = this.#read(reply, scan);
     switch (answered.kind) {
       case 'error':
         return answered.bytes;
@@ -192,24 +193,43 @@ export class LegacyCall implements OpenCall {
     }
   }
 
-  async #again(asked: Answered & { readonly kind: 'asks' }, reply: Reply, call: Call): Promise<void> {
-    const { scan, metrics } = this.#context;
-    this.#consents ??= new Consents();
-    let answers: Json | undefined;
+  #read(reply: Reply, scan: ScanOptions): Answered {
     try {
-      answers = await answersTo(asked.requests, this.#round, this.#consents, this.#asker(call));
-      // What was taken back while it only waited is not sent again.
-      if (call.signal.cause !== undefined) throw call.signal.cause;
+      return readReply(reply.parts, scan);
+    } catch (cause) {
+      if (!(cause instanceof JsonFault)) throw cause;
+      throw new RpcError(own.upstreamBroken, `The answer of the server is broken: ${cause.message}`, {
+        cause,
+      });
+    }
+  }
+
+  /** Whatever goes wrong before the call is sent again, its server waits for nobody. */
+  async #again(asked: Asks, reply: Reply, call: Call): Promise<void> {
+    let next: RequestMessage;
+    try {
+      next = await this.#nextRound(asked, call);
     } catch (error) {
       reply.leave?.(call.signal.cause === undefined ? 'refused' : 'cancelled');
       throw error;
     }
+    this.#send(next, undefined);
+  }
+
+  /** The request with the client's answers; rejects where there are none that can be sent. */
+  async #nextRound(asked: Asks, call: Call): Promise<RequestMessage> {
+    const { scan, metrics } = this.#context;
     this.#round += 1;
-    if (this.#round === roundsMax) {
+    if (this.#round > roundsMax) {
       metrics.limitHit('rounds');
       throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
     }
-    this.#send(withAnswers(this.#request, answers, asked.state, scan), undefined);
+    this.#consents ??= new Consents();
+    const asker = this.#asker(call);
+    const answers = await answersTo(asked.requests, this.#round - 1, this.#consents, asker);
+    // What was taken back while it only waited is not sent again.
+    if (call.signal.cause !== undefined) throw call.signal.cause;
+    return withAnswers(this.#request, answers, asked.state, scan);
   }
 
   #asker(call: Call): Asker {

@@ -12,6 +12,7 @@ import {
 } from '../protocol/envelope.ts';
 import { methodOf } from '../protocol/methods.ts';
 import { needsProjection } from '../protocol/project.ts';
+import { mayHaveKey, rareKey } from '../protocol/rare-keys.ts';
 
 const comma = 0x2c;
 const brace = 0x7d;
@@ -19,11 +20,9 @@ const brace = 0x7d;
 const reserved = /"(?:resultType|ttlMs|cacheScope)"|\\u00/;
 const reservedOrStructured = /"(?:resultType|ttlMs|cacheScope|structuredContent)"|\\u00/;
 
-/** How the same keys end, from a letter that is rare. */
-const typeKey = Buffer.from('Type"');
-const lifeKey = Buffer.from('Ms"');
-const scopeKey = Buffer.from('Scope"');
-const structuredKey = Buffer.from('Content"');
+/** The same keys. */
+const newKeys = [rareKey('resultType', 6), rareKey('ttlMs', 3), rareKey('cacheScope', 5)];
+const structuredKey = rareKey('structuredContent', 10);
 
 /** Whether a part of an answer may have members that these revisions don't know; `mayBeLoose` where what is structured need not be an object. */
 function isReserved(part: Buffer, mayBeLoose: boolean): boolean {
@@ -32,10 +31,8 @@ function isReserved(part: Buffer, mayBeLoose: boolean): boolean {
   return (
     pattern.test(part.toString('latin1', 0, endBytes)) ||
     pattern.test(part.toString('latin1', part.length - endBytes)) ||
-    part.includes(typeKey) ||
-    part.includes(lifeKey) ||
-    part.includes(scopeKey) ||
-    (mayBeLoose && part.includes(structuredKey))
+    newKeys.some((key) => mayHaveKey(part, key)) ||
+    (mayBeLoose && mayHaveKey(part, structuredKey))
   );
 }
 

@@ -11,6 +11,7 @@ import {
   thenResult,
   wholeBytesMax,
 } from '../protocol/envelope.ts';
+import { mayHaveKey, rareKey } from '../protocol/rare-keys.ts';
 import type { ReplyContext } from './reply.ts';
 import { tellsOfTask } from './task-reply.ts';
 
@@ -30,21 +31,20 @@ function endOfId(bytes: Buffer, at: number, id: string): number {
  */
 const reserved = /"(?:id|resultType)"|"isError":\s*true|\\u00/;
 
-const typeKey = Buffer.from('Type"');
+const typeKey = rareKey('resultType', 6);
 const errorKey = Buffer.from('Error":');
 const isErrorTrue = /^"isError":\s*true/;
 const errorValueBytes = 32;
 /** So many keys that end like `isError` are looked at. */
 const errorKeysMax = 16;
 
-/** Whether only a scan can judge what is from `from` to `end`; `isTyped` where its type is known. */
-function needsScan(bytes: Buffer, from: number, end: number, isTyped: boolean): boolean {
+/** Whether only a scan can judge what is from `from` to `end`. */
+function needsScan(bytes: Buffer, from: number, end: number): boolean {
   if (end - from <= wholeBytesMax) return reserved.test(bytes.toString('latin1', from, end));
   const middle = bytes.subarray(from, end);
   if (reserved.test(middle.toString('latin1', 0, endBytes))) return true;
   if (reserved.test(middle.toString('latin1', middle.length - endBytes))) return true;
-  if (!isTyped && middle.includes(typeKey)) return reserved.test(middle.toString('latin1'));
-  return saysError(middle);
+  return mayHaveKey(middle, typeKey) || saysError(middle);
 }
 
 function saysError(bytes: Buffer): boolean {
@@ -64,7 +64,7 @@ function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefi
   const isLast = last >= at && standsAt(bytes, last, complete) && (last === at || bytes[last - 1] === comma);
   const isFirst = !isLast && standsAt(bytes, at, complete);
   const from = isFirst ? at + complete.length : at;
-  if (needsScan(bytes, from, isLast ? last : end, isFirst || isLast)) return undefined;
+  if (needsScan(bytes, from, isLast ? last : end)) return undefined;
   if (isLast || isFirst) return 'has';
   return bytes[at] === 0x22 ? missing : undefined;
 }

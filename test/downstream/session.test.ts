@@ -112,14 +112,35 @@ describe('the limits of a session', () => {
   test('are counted: rounds of questions in one call', async () => {
     const { hits, live } = counting();
     const asks = { q: { method: 'roots/list' } };
-    const { ended } = callThatAsks(live, asks, { limitHit: (limit) => hits.push(limit) });
+    const { ended, sent, left } = callThatAsks(live, asks, { limitHit: (limit) => hits.push(limit) });
     expect(await ended).toContain('asked back more than 16 times');
     expect(hits).toEqual(['rounds']);
+    // Whose question is not put to the client is told that nobody comes back for it.
+    expect(await left).toBe('refused');
+    expect(sent).toHaveLength(17);
   });
 });
 
+test('a call whose answers are nested too deep to be sent on is refused, and its server is told so', async () => {
+  const live = new LiveSession(
+    () => undefined,
+    () => undefined,
+  );
+  const noMetrics = { limitHit: () => undefined };
+  const deep = JSON.parse(`${'['.repeat(scan.depthMax)}${']'.repeat(scan.depthMax)}`) as unknown;
+  const { ended, sent, left } = callThatAsks(live, { q: { method: 'roots/list' } }, noMetrics, deep);
+  expect(await ended).toContain('limits.nesting');
+  expect(await left).toBe('refused');
+  expect(sent).toHaveLength(1);
+});
+
 /** Runs a call of a client with roots, whose server asks this each time; what the client, and the server, are told in the end. */
-function callThatAsks(live: LiveSession, inputRequests: object, metrics: CallContext['metrics']) {
+function callThatAsks(
+  live: LiveSession,
+  inputRequests: object,
+  metrics: CallContext['metrics'],
+  roots: unknown = [],
+) {
   const result = JSON.stringify({ resultType: 'input_required', inputRequests });
   let leave = (_why: string): void => undefined;
   const left = new Promise<string>((resolve) => {
@@ -139,7 +160,7 @@ function callThatAsks(live: LiveSession, inputRequests: object, metrics: CallCon
       notify: () => undefined,
       send: (question: Buffer) => {
         const { id } = JSON.parse(question.toString()) as { id: string };
-        queueMicrotask(() => live.answer(id, { kind: 'result', result: { roots: [] } }));
+        queueMicrotask(() => live.answer(id, { kind: 'result', result: { roots } }));
       },
       reply: told,
       cancelled: told,

@@ -431,3 +431,20 @@ test('an answer that breaks on a stream that is open already ends there with an 
     error: { code: 5021, message: 'The answer broke off: it went away' },
   });
 });
+
+test.each([
+  ['is no JSON behind its head', '"ttlMs":1,"content":nonsense,,,'],
+  ['is nested too deep', `"ttlMs":1,"content":${'['.repeat(300)}${']'.repeat(300)}`],
+])(
+  'a legacy client is told of an answer of its server that %s, and the log of no bug',
+  async (_, members) => {
+    const { gateway } = await behind(({ id, response }) => {
+      response.writeHead(200, json);
+      response.end(`{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete",${members}}}`);
+    });
+    const session = await openSession(gateway.url);
+    const { response } = await session.ask('tools/call', { name: 'up__x' });
+    expect(response?.error).toMatchObject({ code: 5020, message: expect.stringContaining('broken') });
+    expect(gateway.lines.filter(({ msg }) => String(msg).includes('fault of the gateway'))).toEqual([]);
+  },
+);

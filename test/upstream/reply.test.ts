@@ -279,6 +279,17 @@ test('the same holds for answers that are longer than what is looked at whole', 
   expect(short).toBeGreaterThan(50);
 });
 
+test('a long answer with a second type in its middle, of which a client reads the last, takes no short way', () => {
+  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('1'), id: 1_000_000_001 };
+  const pad = 'x'.repeat(20_000);
+  const text = (middle: string): Buffer =>
+    Buffer.from(
+      `{"jsonrpc":"2.0","id":1000000001,"result":{"resultType":"complete","a":"${pad}",${middle},"b":"${pad}"}}`,
+    );
+  expect(plainReply(text('"resultType":"input_required"'), context)).toBeUndefined();
+  expect(plainReply(text('"mimeType":"image/png"'), context)).toBeDefined();
+});
+
 test.each([
   `{"jsonrpc":"2.0","id":1000000001,"result":{"a":"${'x'.repeat(20_000)}"},"id":7,"more":{}}`,
   '{"jsonrpc":"2.0","id":1000000001,"result":{"a":1},"id":7,"more":{}}',
