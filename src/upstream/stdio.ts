@@ -12,6 +12,7 @@ import {
 } from './channel.ts';
 import { Child, type ChildExit, type ChildLog, type ChildTarget } from './child.ts';
 import type { EarlyChild } from './early-children.ts';
+import { gluedAt } from './glued-line.ts';
 import { newMarker } from './process-tree.ts';
 import { SlotTable } from './slots.ts';
 import { StderrTail } from './stderr-tail.ts';
@@ -53,6 +54,8 @@ export interface StdioOptions {
 }
 
 const newline = Buffer.from('\n');
+/** So many messages that share a line with what came before them are told apart. */
+const gluedMax = 16;
 const noiseBytesMax = 4096;
 const noiseLengthMax = 200;
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
@@ -141,10 +144,19 @@ export class StdioChannel implements Channel {
     return new RpcError(own.overLimit, `server \`${name}\`: ${why}`, { limit: 'childQueue' });
   }
 
-  #line(line: Buffer): void {
+  /** `glued` messages of the same line have been taken off its end. */
+  #line(line: Buffer, glued = 0): void {
     if (this.#cause !== undefined) return;
     const { route, events, onNoise } = this.#options;
     const routed = route(line);
+    if (isBroken(routed) && glued < gluedMax) {
+      const at = gluedAt(line, (part) => !isBroken(route(part)));
+      if (at > 0) {
+        this.#line(trimmed(line.subarray(0, at)), glued + 1);
+        this.#line(line.subarray(at), gluedMax);
+        return;
+      }
+    }
     switch (routed.kind) {
       case 'message':
         events.message(line);
@@ -226,6 +238,9 @@ export class StdioChannel implements Channel {
     return true;
   }
 }
+
+const isBroken = (routed: Routed): boolean =>
+  routed.kind === 'noise' || (routed.kind === 'response' && routed.scanned?.kind === 'noise');
 
 /** The same for a request that was never written. */
 const unsent = (cause: ChannelError): ChannelError =>

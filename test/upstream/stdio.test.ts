@@ -159,6 +159,14 @@ describe('answers over stdio', () => {
     expect(closed).toEqual([]);
   });
 
+  test('that share a line with a torn one are told from it', async () => {
+    const { call, dropped, messages } = open();
+    void call('silent').catch(() => undefined);
+    expect(await call('glued')).toBe('whole');
+    expect(messages).toEqual(['{"jsonrpc":"2.0","method":"notifications/x"}']);
+    expect(dropped).toEqual([`noise: {"jsonrpc":"2.0","id":${nextId - 1},"result":{"text":"torn`]);
+  });
+
   test('of a cancelled call are strays', async () => {
     const { channel, call, dropped } = open();
     const id = ++nextId;

@@ -33,6 +33,11 @@ const methods = {
       if (byte > 0x7f) await sleep(2);
     }
   },
+  /** Half an answer to the call before this one, and behind it, on the same line, whole ones to it and to this. */
+  glued(id) {
+    write(`{"jsonrpc":"2.0","id":${id - 1},"result":{"text":"torn`);
+    write(`{"jsonrpc":"2.0","method":"notifications/x"}{"jsonrpc":"2.0","id":${id},"result":"whole"}\n`);
+  },
   big: (id, params) => reply(id, 'x'.repeat(params.bytes)),
   late: (id, params) =>
     write(
