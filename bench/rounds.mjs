@@ -32,14 +32,24 @@ async function warmUp(bench, target, work) {
 
 /**
  * Runs one work on all targets, `rounds` times in turn. Resolves with the figures of each by its name, ratios are
- * against the target named `reference`, and with the slices themselves for other ratios.
+ * against the target named `reference`, and with the slices themselves for other ratios. `turnOf` is told whose turn begins.
  */
-export async function compare(bench, work, targets, { reference = 'nginx', rounds = bench.rounds } = {}) {
-  for (const target of targets) await warmUp(bench, target, work);
+export async function compare(
+  bench,
+  work,
+  targets,
+  { reference = 'nginx', rounds = bench.rounds, turnOf = () => undefined } = {},
+) {
+  for (const target of targets) {
+    turnOf(target);
+    await warmUp(bench, target, work);
+  }
   const slices = new Map(targets.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
-    for (const target of inTurn(targets, round))
+    for (const target of inTurn(targets, round)) {
+      turnOf(target);
       slices.get(target.name).push(await slice(bench, target, work));
+    }
   }
   const references = slices.get(reference) ?? slices.get(targets[0].name);
   const found = Object.fromEntries([...slices].map(([name, all]) => [name, summed(all, references)]));
