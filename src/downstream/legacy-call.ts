@@ -61,6 +61,9 @@ const pause = (ms: number): Promise<void> =>
     setTimeout(resolve, ms);
   });
 
+const serverOf = ({ upstream }: Call): string =>
+  upstream === undefined ? 'the server' : `server \`${upstream}\``;
+
 const toolFailure = (id: Buffer, error: RpcError): Buffer =>
   Buffer.from(
     `{"jsonrpc":"2.0","id":${id.toString('utf8')},"result":${JSON.stringify({
@@ -174,7 +177,7 @@ export class LegacyCall implements OpenCall {
       return projectedList(reply.parts, reply.page, version, this.#context);
     const plain = plainlyProjected(reply, call, version);
     if (plain !== undefined) return plain;
-    const answered = this.#read(reply, scan);
+    const answered = this.#read(reply, call, scan);
     switch (answered.kind) {
       case 'error':
         return answered.bytes;
@@ -183,7 +186,7 @@ export class LegacyCall implements OpenCall {
       case 'unknown':
         throw new RpcError(
           own.upstreamBroken,
-          `The answer is of the type ${JSON.stringify(answered.type)}, which revision ${version} does not have`,
+          `${serverOf(call)} answered with a result of the type ${JSON.stringify(answered.type)}, which revision ${version} does not have`,
         );
       case 'asks':
         this.#again(answered, reply, call).catch((error: unknown) => this.#failed(error));
@@ -193,12 +196,12 @@ export class LegacyCall implements OpenCall {
     }
   }
 
-  #read(reply: Reply, scan: ScanOptions): Answered {
+  #read(reply: Reply, call: Call, scan: ScanOptions): Answered {
     try {
       return readReply(reply.parts, scan);
     } catch (cause) {
       if (!(cause instanceof JsonFault)) throw cause;
-      throw new RpcError(own.upstreamBroken, `The answer of the server is broken: ${cause.message}`, {
+      throw new RpcError(own.upstreamBroken, `${serverOf(call)} gave a broken answer: ${cause.message}`, {
         cause,
       });
     }
@@ -222,7 +225,7 @@ export class LegacyCall implements OpenCall {
     this.#round += 1;
     if (this.#round > roundsMax) {
       metrics.limitHit('rounds');
-      throw new RpcError(own.upstreamBroken, `The server asked back more than ${roundsMax} times`);
+      throw new RpcError(own.upstreamBroken, `${serverOf(call)} asked back more than ${roundsMax} times`);
     }
     this.#consents ??= new Consents();
     const asker = this.#asker(call);

@@ -444,7 +444,10 @@ test.each([
     });
     const session = await openSession(gateway.url);
     const { response } = await session.ask('tools/call', { name: 'up__x' });
-    expect(response?.error).toMatchObject({ code: 5020, message: expect.stringContaining('broken') });
+    expect(response?.error).toMatchObject({
+      code: 5020,
+      message: expect.stringContaining('server `up` gave a broken answer'),
+    });
     expect(gateway.lines.filter(({ msg }) => String(msg).includes('fault of the gateway'))).toEqual([]);
   },
 );
