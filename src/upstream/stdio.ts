@@ -54,8 +54,9 @@ export interface StdioOptions {
 }
 
 const newline = Buffer.from('\n');
-/** So many messages that share a line with what came before them are told apart. */
-const gluedMax = 16;
+/** So many messages that share a line with what came before them are told apart, each with a look at all of the line. */
+const gluedMax = 4;
+const gluedBytesMax = 1024 * 1024;
 const noiseBytesMax = 4096;
 const noiseLengthMax = 200;
 /** Only where nothing but the version comes before it is an id the message's own and not one inside its result. */
@@ -149,7 +150,7 @@ export class StdioChannel implements Channel {
     if (this.#cause !== undefined) return;
     const { route, events, onNoise } = this.#options;
     const routed = route(line);
-    if (isBroken(routed) && glued < gluedMax) {
+    if (glued < gluedMax && line.length <= gluedBytesMax && isBroken(routed)) {
       const at = gluedAt(line, (part) => !isBroken(route(part)));
       if (at > 0) {
         this.#line(trimmed(line.subarray(0, at)), glued + 1);
