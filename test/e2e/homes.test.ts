@@ -6,7 +6,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createKey, hashOfKey } from '../../src/config/key-hash.ts';
 import { type Exposition, parseExposition } from '../observe/exposition-text.ts';
-import { startGateway } from '../support/gateway.ts';
+import { startGateway, startTold } from '../support/gateway.ts';
 import { httpSseClient } from '../support/http-sse-client.ts';
 import { type LegacySession, openSession } from '../support/legacy-session.ts';
 import { call, callTool, type Message, openCall, resultOf, textOf } from '../support/modern-client.ts';
@@ -32,6 +32,7 @@ beforeAll(async () => {
     startUpstream({ era: 'modern', name: 'modern' }),
   ]);
   all = await startRotating(config());
+  await startTold();
 });
 afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
@@ -167,6 +168,7 @@ describe('a session', () => {
       const up = await startUpstream({ era: era === 'legacy' ? 'legacy' : 'modern' });
       ends.push(() => up.stop());
       const rotating = await others({ servers: { up: up.server } });
+      await startTold();
       const sessions = await Promise.all([0, 1, 2].map((place) => openSession(urlOf(place, rotating))));
       const streams = await Promise.all(sessions.map((one) => hear(urlOf(0, rotating), headersOf(one))));
       const namesAt = async (place: number): Promise<string> => {
@@ -405,6 +407,7 @@ describe('a session of before there were several', () => {
     const before = await startGateway(config({ secret: 'c2VjcmV0IG9mIHRoaXMgdGVzdCBhbG9uZSwgMzIgYg==' }));
     const session = await openSession(before.url);
     await before.stop();
+    await startTold();
     const stream = await hear(urlOf(2, rotating), headersOf(session));
     expect(stream.status).toBe(200);
     await callTool(urlOf(1, rotating), 'modern__announce', { what: 'tools' });

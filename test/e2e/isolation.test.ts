@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { hashOfKey } from '../../src/config/key-hash.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
-import { type Gateway, startGateway } from '../support/gateway.ts';
+import { type Gateway, startGateway, startTold } from '../support/gateway.ts';
 import { openSession } from '../support/legacy-session.ts';
 import { type Answer, call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
 import { childScript } from '../support/scripted.ts';
@@ -151,6 +151,7 @@ describe.each(['modern', 'legacy'] as const)('what an isolated %s server tells',
     const uri = 'raw://up/one';
     const listen = async (name: Name) => {
       await call(gateway.url, 'tools/list', {}, as(name));
+      await startTold();
       const notifications = { toolsListChanged: true, resourceSubscriptions: [uri] };
       const stream = await openCall(gateway.url, 'subscriptions/listen', { notifications }, as(name));
       endings.push(async () => stream.close());

@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, startApp } from '../../src/app.ts';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/parse.ts';
@@ -42,6 +43,12 @@ export interface GatewayOptions {
 const drainMs = 1_000;
 /** Kept for tests that wonder what happened; a gateway that logs more than this in a test is broken anyway. */
 const linesMax = 10_000;
+
+/** Changes of lists that follow one another within this are told together, at its end (a quarter of a second, and some). */
+const toldMs = 350;
+
+/** Resolves when clients were told all that gateways had to tell of their start, so that what a test hears is its own. */
+export const startTold = (): Promise<void> => sleep(toldMs);
 
 /** Starts a gateway with a config as the file would have it; `listen`, `admin` and `stateDir` need not be set. */
 export async function startGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {
