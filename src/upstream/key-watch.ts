@@ -46,6 +46,8 @@ export class KeyWatch {
   readonly #options: KeyWatchOptions;
   readonly #kind: Kind;
   readonly #counts = new Map<string, number>();
+  /** Those that the upstream was asked to watch and does not yet, as far as is known. */
+  readonly #asked = new Map<string, Promise<void>>();
   #connection: Connection | undefined;
   #close: (() => void) | undefined;
   /** Shared with those before and after it: whoever watches here, watches at the newest as well. Those between are kept alive by none. */
@@ -80,9 +82,10 @@ export class KeyWatch {
         { limit: this.#kind.limit },
       );
     this.#counts.set(key, count + 1);
-    if (count > 0 || this.#connection === undefined) return;
+    if (this.#connection === undefined) return;
+    if (count === 0) this.#ask(this.#connection, key);
     try {
-      await this.#begin(this.#connection, [key]);
+      await this.#asked.get(key);
     } catch (error) {
       this.remove(key);
       throw error;
@@ -128,6 +131,13 @@ export class KeyWatch {
     this.#close = undefined;
   }
 
+  #ask(connection: Connection, key: string): void {
+    const begun = this.#begin(connection, [key]).finally(() => {
+      if (this.#asked.get(key) === begun) this.#asked.delete(key);
+    });
+    this.#asked.set(key, begun);
+  }
+
   async #begin(connection: Connection, uris: readonly string[]): Promise<void> {
     if (connection.dialect.era === 'modern') {
       await this.#listen(connection);
@@ -140,7 +150,7 @@ export class KeyWatch {
 
   /** One stream with all keys; the new one is open before the old one is closed. */
   #listen(connection: Connection): Promise<void> {
-    const before = this.#close;
+    let before = this.#close;
     const keys = [...this.#counts.keys()];
     this.#close = undefined;
     if (keys.length === 0) {
@@ -150,6 +160,10 @@ export class KeyWatch {
     const { random, now, timeoutMs, upstream, missed, listening } = this.#options;
     return new Promise((resolve, reject) => {
       let again = false;
+      const replace = (): void => {
+        before?.();
+        before = undefined;
+      };
       const timer = setTimeout(() => {
         reject(
           new RpcError(
@@ -158,12 +172,12 @@ export class KeyWatch {
           ),
         );
       }, timeoutMs);
-      this.#close = connection.listen(
+      const end = connection.listen(
         { [this.#kind.filter]: keys },
         {
           open: () => {
             clearTimeout(timer);
-            before?.();
+            replace();
             if (again) missed(keys, connection);
             again = true;
             resolve();
@@ -177,6 +191,13 @@ export class KeyWatch {
           now,
         },
       );
+      // A later one may be taken first: it is for all that are watched, and so for whoever still waits for this one.
+      this.#close = () => {
+        clearTimeout(timer);
+        end();
+        replace();
+        resolve();
+      };
     });
   }
 }
