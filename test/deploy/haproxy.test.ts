@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createFolder, endpointOf, type Running, rawServer, start } from '../cli/program.ts';
 import { startPool } from '../support/pool.ts';
+import { ownPort } from '../support/port.ts';
 import { haveAll } from './tools.ts';
 
 const drainTimeout = '10s';
@@ -16,15 +16,6 @@ const endings: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const ending of endings.splice(0).reverse()) await ending();
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** As docs/operations.md has it, but that it looks more often and for longer, that it tells what it found, and that a connection that is refused is a call that fails. */
 const configOf = (front: number, backs: readonly number[]): string =>
@@ -48,7 +39,7 @@ const configOf = (front: number, backs: readonly number[]): string =>
 async function balance(backs: readonly number[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'haproxy-'));
   const file = join(folder, 'haproxy.cfg');
-  const front = await freePort();
+  const front = await ownPort();
   writeFileSync(file, configOf(front, backs));
   const child: ChildProcess = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' });
   const ended = once(child, 'exit');
@@ -94,7 +85,7 @@ async function daemon(port: number) {
 
 describe.skipIf(!haveAll('haproxy'))('behind a load balancer', () => {
   test('a rolling restart of two gateways loses no call of clients on kept-alive connections', async () => {
-    const ports = [await freePort(), await freePort()];
+    const ports = [await ownPort(), await ownPort()];
     const daemons = await Promise.all(ports.map(daemon));
     const url = await balance(ports);
     /** Those that it gives calls to, as `mcpyard,m0,` and `,UP,` in a line each. */

@@ -1,26 +1,15 @@
 /** The real server-everything in its HTTP+SSE mode (2024-11-05), behind the gateway. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
-import { call, callTool, resultOf, textOf } from '../support/modern-client.ts';
+import { call, callTool, openCall, resultOf, textOf } from '../support/modern-client.ts';
+import { ownPort } from '../support/port.ts';
 import { endChild } from '../support/upstream.ts';
 
 const program = fileURLToPath(
   new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 );
-
-/** A port that is free now: the server can't pick one itself. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 async function everything(port: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, [program, 'sse'], {
@@ -42,7 +31,8 @@ describe('the real server-everything over HTTP+SSE', () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
-    port = await freePort();
+    // It can't pick one itself.
+    port = await ownPort();
     server = await everything(port);
     gateway = await startGateway({ servers: { everything: { url: `http://127.0.0.1:${port}/sse` } } });
   });
@@ -109,13 +99,14 @@ describe('the real server-everything over HTTP+SSE', () => {
   });
 
   test('is found again after a restart, and a call that was open says that it was lost', async () => {
-    const open = callTool(gateway.url, 'everything__trigger-long-running-operation', {
-      duration: 20,
-      steps: 2,
-    });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const params = {
+      name: 'everything__trigger-long-running-operation',
+      arguments: { duration: 60, steps: 600 },
+    };
+    const open = await openCall(gateway.url, 'tools/call', params, { meta: { progressToken: 1 } });
+    expect((await open.next()).method).toBe('notifications/progress');
     await endChild(server);
-    expect((await open).response?.error?.code).toBe(5021);
+    expect((await open.done).response?.error?.code).toBe(5021);
     server = await everything(port);
     await expect.poll(() => health()?.state).toBe('up');
     expect(health()).toMatchObject({ transport: 'sse' });

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ChannelError } from '../../src/upstream/channel.ts';
 import { HeaderSet } from '../../src/upstream/http-headers.ts';
@@ -7,6 +7,7 @@ import { HttpPool } from '../../src/upstream/http-pool.ts';
 import { HttpRequest } from '../../src/upstream/http-request.ts';
 import { type Head, nobody } from '../../src/upstream/http-response.ts';
 import type { HttpConnection, WireReader } from '../../src/upstream/http1-connection.ts';
+import { ownPort } from '../support/port.ts';
 import {
   answering,
   ask,
@@ -123,13 +124,10 @@ describe('a server that can not be reached', () => {
   });
 
   test('does not keep one from being reached later', async () => {
-    const first = await serve(ok);
-    const { url } = first;
-    await new Promise((resolve) => first.server.close(resolve));
-    const { channel } = open(url);
+    const port = await ownPort();
+    const { channel } = open(new URL(`http://127.0.0.1:${port}/mcp`));
     expect((await ask(channel)).error).toMatchObject({ reason: 'unreachable' });
-    first.server.listen(Number(url.port), '127.0.0.1');
-    await until(() => first.server.listening);
+    await serve(ok, { port });
     expect((await ask(channel)).reply).toBeDefined();
   });
 });
@@ -155,7 +153,9 @@ describe('a connection that ends', () => {
     const { channel } = open(server.url);
     for (let count = 0; count < 5; count += 1) {
       expect((await ask(channel)).error).toBeUndefined();
-      await sleep(80);
+      await until(() => server.sockets.size === 0);
+      // What the kernel has told of it is read before the next call.
+      for (const _ of [1, 2]) await turn();
     }
   });
 
@@ -247,7 +247,8 @@ describe('a connection that ends', () => {
 
   test('before anything of the request was written lets it be sent again', async () => {
     const { url } = await serve(ok);
-    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => performance.now() });
+    // None of its connections is ever idle for too long.
+    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => 0 });
     const lines = new HeaderSet(url.host, [], false).with([]);
     const posted = {
       method: 'POST',
@@ -447,22 +448,24 @@ describe('a session', () => {
     await ask(channel, { method: 'initialize' });
     const before = Date.now();
     await channel.close();
-    expect(Date.now() - before).toBeLessThan(2000);
+    // The server never answers.
+    expect(Date.now() - before).toBeLessThan(10_000);
   });
 });
 
 describe('the end of calls', () => {
   test('a cancelled call closes its request at the server and says nothing more', async () => {
+    let requests = 0;
     let isClosed = false;
     const server = await serve((request) => {
+      requests += 1;
       request.socket.on('close', () => {
         isClosed = true;
       });
     });
     const { channel } = open(server.url);
     const asked = start(channel);
-    await until(() => server.connections === 1);
-    await sleep(20);
+    await until(() => requests === 1);
     channel.cancel(asked.id);
     channel.cancel(asked.id);
     await until(() => isClosed);

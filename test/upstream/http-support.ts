@@ -53,11 +53,11 @@ function track(server: ReturnType<typeof createSocketServer>, path: string): Run
 /** A server whose connections must all be gone when the test is over. */
 export async function serve(
   listener: RequestListener,
-  { keepAliveTimeout }: { keepAliveTimeout?: number } = {},
+  { keepAliveTimeout, port = 0 }: { keepAliveTimeout?: number; port?: number } = {},
 ): Promise<Running & { server: Server }> {
   const server = createServer(listener);
   if (keepAliveTimeout !== undefined) server.keepAliveTimeout = keepAliveTimeout;
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return Object.assign(track(server, '/mcp'), { server });
 }
@@ -81,7 +81,7 @@ export async function serveRaw(onRequest: (socket: Socket, text: string) => void
   return track(server, '/mcp');
 }
 
-export async function until(condition: () => boolean, ms = 5000): Promise<void> {
+export async function until(condition: () => boolean, ms = 30_000): Promise<void> {
   const end = Date.now() + ms;
   while (!condition()) {
     if (Date.now() > end) expect.fail(`not within ${ms} ms: ${condition}`);
@@ -151,7 +151,7 @@ export function openSse(url: URL, options: Partial<HttpOptions> = {}) {
     url,
     headers: {},
     limits,
-    connectTimeoutMs: 2000,
+    connectTimeoutMs: 20_000,
     now: () => performance.now(),
     log: { debug: () => undefined, warn: () => undefined, error: () => undefined },
     events: { message: (message) => strays.push(message.toString()), closed: (cause) => closed.push(cause) },
@@ -176,7 +176,7 @@ export function open(url: URL, options: Partial<HttpOptions> = {}): Opened {
     url,
     headers: {},
     limits,
-    connectTimeoutMs: 2000,
+    connectTimeoutMs: 20_000,
     now: () => performance.now(),
     log: { debug: teller('debug'), warn: teller('warn'), error: teller('error') },
     events: {

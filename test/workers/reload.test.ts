@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { call, callTool, textOf } from '../support/modern-client.ts';
 import { startPool } from '../support/pool.ts';
+import { ownPort } from '../support/port.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { endAll, reload, serveWorkers, type Workers } from './gateway.ts';
 
@@ -73,11 +74,7 @@ describe('a reload with workers', () => {
     await expect
       .poll(() => web.seen().filter(({ raw = '' }) => raw.includes('"ms":2000')).length)
       .toBeGreaterThan(1);
-    const free = createServer().listen(0, '127.0.0.1');
-    await once(free, 'listening');
-    const { port } = free.address() as AddressInfo;
-    free.close();
-    await once(free, 'close');
+    const port = await ownPort();
     expect(await reload(workers, { listen: `127.0.0.1:${port}`, servers: servers() })).toMatch(/in force/);
     await workers.running.said(new RegExp(`^serving http://127.0.0.1:${port}/mcp`));
     const moved = { ...workers, url: `http://127.0.0.1:${port}/mcp` };
