@@ -58,6 +58,9 @@ export type { Deadline };
 export class Deadlines {
   readonly #nowMs: () => number;
   readonly #open = new Ring<Deadline>();
+  /** When it was looked last whose time is over, and whether it was too late to tell. */
+  #lookedMs = 0;
+  #wasLate = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(nowMs: () => number) {
@@ -69,7 +72,11 @@ export class Deadlines {
     const deadline = new Deadline(call, limits, this.#nowMs);
     call.deadline = deadline;
     this.#open.add(deadline);
-    this.#timer ??= setInterval(() => this.#check(), stepMs);
+    if (this.#timer === undefined) {
+      this.#lookedMs = this.#nowMs();
+      this.#wasLate = false;
+      this.#timer = setInterval(() => this.#check(), stepMs);
+    }
     return deadline;
   }
 
@@ -85,6 +92,10 @@ export class Deadlines {
       return;
     }
     const nowMs = this.#nowMs();
+    // This process stood still: what came meanwhile has to be read before it is said that nothing did.
+    this.#wasLate = nowMs - this.#lookedMs > 2 * stepMs && !this.#wasLate;
+    this.#lookedMs = nowMs;
+    if (this.#wasLate) return;
     this.#open.forEach((deadline) => {
       if (deadline.check(nowMs)) this.#open.delete(deadline);
     });

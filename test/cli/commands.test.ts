@@ -72,10 +72,10 @@ describe('mcpyard check', () => {
   });
 
   test('says what a server wrote to stdout instead of messages, its secrets masked before it is cut', async () => {
-    const line = `\\u001b[32mkey \${TOKEN} ${'x'.repeat(300)}`;
-    const code = `console.log(${JSON.stringify(line).replaceAll('\\\\', '\\')}); setInterval(() => {}, 1_000)`;
+    // A shell, which has said it long before its time is over.
+    const line = `\u001b[32mkey \${TOKEN} ${'x'.repeat(300)}`;
     const folder = folderWith(() => ({
-      noisy: { command: [process.execPath, '-e', code], startTimeout: '1s' },
+      noisy: { command: ['sh', '-c', 'echo "$0"; while read -r _; do :; done', line], startTimeout: '1s' },
     }));
     const env = { TOKEN: `hunter2-${'y'.repeat(250)}` };
     const { code: exit, stdout } = await runHere(['check', '-c', folder.file], folder.folder, env);

@@ -1,6 +1,6 @@
 /** Runs the built program as a process of its own, as a person or a service manager would. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,8 +46,11 @@ function parsed(line: string): Readonly<Record<string, unknown>> {
 export function createFolder(config?: object | string) {
   const folder = mkdtempSync(join(tmpdir(), 'program-'));
   const file = join(folder, 'config.yaml');
-  const write = (next: object | string): void =>
-    writeFileSync(file, typeof next === 'string' ? next : JSON.stringify(next, null, 2));
+  // Nobody reads half of it.
+  const write = (next: object | string): void => {
+    writeFileSync(`${file}.new`, typeof next === 'string' ? next : JSON.stringify(next, null, 2));
+    renameSync(`${file}.new`, file);
+  };
   if (config !== undefined) write(config);
   return { folder, file, write, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

@@ -138,11 +138,25 @@ describe('notifications before the reply', () => {
 
 describe('silence', () => {
   test('becomes a stream with comments after a while, and the reply is an event then', async () => {
-    const { url } = await listen((one) => sleep(250).then(() => replyTo(one)), { silenceMs: 60 });
-    const answer = await call(url, 'tools/list');
-    expect(answer.headers['content-type']).toBe('text/event-stream');
-    const [comments = '', event] = answer.raw.toString().split(/(?=event:)/);
-    expect(comments).toMatch(/^(:\n\n){2,5}$/);
+    const silenceMs = 60;
+    let answer: () => void = () => undefined;
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const startMs = performance.now();
+    const { url } = await listen((one) => answered.then(() => replyTo(one)), { silenceMs });
+    const { response } = await openPlain(url);
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) {
+      text += chunk;
+      if (text.length >= 2 * ':\n\n'.length) answer();
+    }
+    const [comments = '', event] = text.split(/(?=event:)/);
+    expect(comments).toMatch(/^(:\n\n){2,}$/);
+    expect(comments.length / ':\n\n'.length).toBeLessThanOrEqual(
+      (performance.now() - startMs) / silenceMs + 1,
+    );
     expect(event).toContain('"resultType":"complete"');
   });
 
@@ -166,8 +180,8 @@ describe('silence', () => {
   });
 });
 
-/** A client that sends a request and reads nothing. */
-async function deafClient(url: string, signal?: AbortSignal) {
+/** A client that sends a request, and reads nothing by itself. */
+async function openPlain(url: string, signal?: AbortSignal) {
   const sent = request(url, {
     method: 'POST',
     agent: false,
@@ -246,7 +260,7 @@ describe('a client', () => {
       },
       { bufferBytesMax: 500_000 },
     );
-    const { response } = await deafClient(listener.url);
+    const { response } = await openPlain(listener.url);
     response.pause();
     await expect.poll(() => isAborted).toBe(true);
     expect(sentBytes).toBeLessThan(30_000_000);
@@ -366,7 +380,7 @@ describe('a long reply', () => {
   test('waits for a client that reads slowly, and goes on when it reads', async () => {
     const fed = restOf();
     const { url } = await listen((one) => Promise.resolve(longReply(one, fed.rest)));
-    const { response } = await deafClient(url);
+    const { response } = await openPlain(url);
     response.pause();
     const piece = Buffer.alloc(64 * 1024, 0x78);
     let pushed = 0;

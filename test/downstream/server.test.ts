@@ -360,10 +360,14 @@ describe('a listener', () => {
   });
 
   test('that stops lets what is open end, then cuts it', async () => {
-    const listener = await listenWith(() => new Promise(() => undefined));
+    let calls = 0;
+    const listener = await listenWith(() => {
+      calls += 1;
+      return new Promise(() => undefined);
+    });
     const open = call(listener.url, 'tools/list');
     open.catch(() => undefined);
-    await sleep(50);
+    await expect.poll(() => calls).toBe(1);
     const startMs = performance.now();
     await listener.stop(200);
     expect(performance.now() - startMs).toBeGreaterThan(150);

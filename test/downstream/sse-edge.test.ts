@@ -129,7 +129,9 @@ describe('HTTP+SSE', () => {
       client.request(1, 'tools/call', { name: 'modern__echo', arguments: { text } });
     const answers = await Promise.all([echo(one, 'a'), echo(two, 'b')]);
     expect(answers.map(textOf)).toEqual(['{"text":"a"}', '{"text":"b"}']);
-    expect(one.client.messages()).toHaveLength(2);
+    // What others' changes have the gateway tell comes whenever it likes.
+    const answered = one.client.messages().flatMap((message) => ('method' in message ? [] : [message]));
+    expect(answered).toHaveLength(2);
   });
 
   test('refuses what is no message of a session', async () => {
@@ -151,7 +153,8 @@ describe('HTTP+SSE', () => {
     await client.initialize('2024-11-05');
     client.send([1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'ping' })));
     await client.until(({ id }) => id === 2);
-    expect(client.messages().at(-1)).toEqual([1, 2].map((id) => ({ jsonrpc: '2.0', id, result: {} })));
+    const batches = client.messages().filter((message) => Array.isArray(message));
+    expect(batches).toEqual([[1, 2].map((id) => ({ jsonrpc: '2.0', id, result: {} }))]);
   });
 });
 

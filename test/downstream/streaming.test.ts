@@ -302,7 +302,8 @@ describe('a client that reads slowly', () => {
     await sleep(200);
     const startMs = performance.now();
     expect((await callTool(gateway.url, 'up__x')).response?.result).toBeDefined();
-    expect(performance.now() - startMs).toBeLessThan(2_000);
+    // The other one would take its 60 MB for ever.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
     response.destroy();
   });
 });
@@ -335,23 +336,25 @@ describe('a long answer on its way', () => {
     const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
     const startMs = performance.now();
     expect(await endOf(open.done)).toBe('broken');
-    expect(performance.now() - startMs).toBeLessThan(2_000);
+    // The next piece would come after a minute.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
     await expect.poll(() => state.isClosed).toBe(true);
   });
 
   test('has its time anew with each piece', async () => {
-    const { answer } = trickling({ pieces: 12, everyMs: 100 });
-    const { gateway } = await behind(answer, { server: { timeout: '800ms', maxTimeout: '20s' } });
+    const { answer } = trickling({ pieces: 24, everyMs: 100 });
+    const { gateway } = await behind(answer, { server: { timeout: '2s', maxTimeout: '30s' } });
     const { raw } = await callTool(gateway.url, 'up__x');
-    expect(raw.toString().endsWith(`${'more '.repeat(12)}"}}`)).toBe(true);
+    expect(raw.toString().endsWith(`${'more '.repeat(24)}"}}`)).toBe(true);
   });
 
   test('has no more than its longest time, whatever comes', async () => {
-    const { answer } = trickling({ pieces: 100, everyMs: 50 });
+    const { answer } = trickling({ pieces: 1_000, everyMs: 50 });
     const { gateway } = await behind(answer, { server: { timeout: '400ms', maxTimeout: '500ms' } });
     const startMs = performance.now();
     expect(await endOf(callTool(gateway.url, 'up__x'))).toBe('broken');
-    expect(performance.now() - startMs).toBeLessThan(2_000);
+    // All of it would take 50 s.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
   });
 
   test('whose client reads nothing is given up when its time is over', async () => {
@@ -370,10 +373,17 @@ describe('a long answer on its way', () => {
   });
 
   test('takes the room of a call until its last byte', async () => {
-    const { answer } = trickling({ pieces: 4, everyMs: 100 });
-    const { gateway } = await behind(answer, { config: { limits: { callsInFlight: 1 } } });
+    let end: () => void = () => undefined;
+    const { gateway } = await behind(
+      ({ id, response }) => {
+        response.writeHead(200, json).write(head(id) + 'x'.repeat(2 * holdBytes));
+        end = () => response.end('"}}');
+      },
+      { config: { limits: { callsInFlight: 1 } } },
+    );
     const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
     expect((await callTool(gateway.url, 'up__x')).response?.error?.code).toBe(4290);
+    end();
     await open.done;
     await expect.poll(async () => (await callTool(gateway.url, 'up__y')).response?.error?.code).toBe(-32602);
   });

@@ -111,7 +111,8 @@ describe('upstreams that are not there', () => {
   test.each(['far', 'gone'])('a call to %s is an error at once that names it', async (name) => {
     const startMs = performance.now();
     const answer = await callTool(url, `${name}__echo`);
-    expect(performance.now() - startMs).toBeLessThan(3_000);
+    // A server that is starting may be waited for, for 5 s.
+    expect(performance.now() - startMs).toBeLessThan(4_500);
     expect(answer.status).toBe(200);
     expect(answer.response?.error?.message).toContain(`\`${name}\``);
   });
@@ -258,7 +259,8 @@ describe('connections', () => {
   const expectQuickCalls = async (): Promise<void> => {
     const startMs = performance.now();
     await expectGoodCalls();
-    expect(performance.now() - startMs).toBeLessThan(3_000);
+    // None of the others would ever end.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
   };
   const openMany = async (count: number, first: string): Promise<void> => {
     const opened = await Promise.all(Array.from({ length: count }, openSocket));

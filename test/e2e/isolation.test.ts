@@ -270,7 +270,7 @@ describe.each([
       'tools/call',
       {
         name: 'up__progress',
-        arguments: { steps: 100, everyMs: 20 },
+        arguments: { steps: 10_000, everyMs: 20 },
       },
       { meta: { progressToken: 1 } },
     );
@@ -290,7 +290,7 @@ test('a question of a server that a caller has of its own is put to it, whatever
   const slow = await openCall(
     gateway.url,
     'tools/call',
-    { name: 'up__progress', arguments: { steps: 100, everyMs: 20 } },
+    { name: 'up__progress', arguments: { steps: 10_000, everyMs: 20 } },
     { ...as('ann'), meta: { progressToken: 1 } },
   );
   endings.push(async () => slow.close());

@@ -19,14 +19,17 @@ describePairs('what a server tells', (pair) => {
   const { kind, upstream } = pair;
   const isModern = kind.version === '2026-07-28';
 
-  test('of a list that changes many times at once is told at once, and at most once more', async () => {
+  test('of a list that changes many times at once is told at once, and at most once more a while later', async () => {
     const stream = await pair.client.hear();
+    const startMs = performance.now();
     await pair.client.call('announce', { what: 'tools', times: 20 });
     await pair.client.call('announce', { what: 'prompts', times: 20 });
     const told: unknown[] = [];
     while (!told.includes('notifications/prompts/list_changed')) told.push((await stream.next()).method);
     const tools = told.filter((method) => method === 'notifications/tools/list_changed').length;
-    expect([1, 2]).toContain(tools);
+    expect(tools).toBeGreaterThan(0);
+    // The start may have told of them just before.
+    expect(tools).toBeLessThanOrEqual(2 + Math.floor((performance.now() - startMs) / 250));
     stream.close();
   });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -147,10 +147,9 @@ describe('the exchanges of a Memos adapter, played through the gateway', () => {
     expect(open.status).toBe(200);
     expect(open.headers['content-type']).toMatch(/^text\/event-stream/);
     await open.next();
-    const progressAt = performance.now();
+    // The upstream waits for this between its two events: a gateway that holds the first back would show neither.
+    writeFileSync(`${log}.go`, '');
     const answer = await open.done;
-    // The upstream waits 300 ms between its two events: a gateway that holds the first back would show neither until then.
-    expect(performance.now() - progressAt).toBeGreaterThan(150);
     const events = read('progress-call.response').split('\n\n');
     expect(answer.texts).toEqual(events.map((event) => event.split('\ndata: ')[1]));
   });

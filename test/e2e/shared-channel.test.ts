@@ -24,13 +24,13 @@ interface Client {
   giveUp(): Promise<unknown>;
 }
 
-const params = (result: string) => ({
+const params = (result: string, count: number) => ({
   name: 'up__progress',
-  arguments: { steps, everyMs, result: JSON.stringify({ content: [{ type: 'text', text: result }] }) },
+  arguments: { steps: count, everyMs, result: JSON.stringify({ content: [{ type: 'text', text: result }] }) },
 });
 
-async function modern(result: string): Promise<Client> {
-  const open = await openCall(gateway.url, 'tools/call', params(result), {
+async function modern(result: string, count = steps): Promise<Client> {
+  const open = await openCall(gateway.url, 'tools/call', params(result, count), {
     id: 1,
     meta: { progressToken: 1 },
   });
@@ -38,7 +38,7 @@ async function modern(result: string): Promise<Client> {
 }
 
 /** Its session opened with another id, so that its call can have id 1 too. */
-async function legacy(result: string): Promise<Client> {
+async function legacy(result: string, count = steps): Promise<Client> {
   const post = (message: object, session?: string) =>
     openCall(
       gateway.url,
@@ -64,7 +64,11 @@ async function legacy(result: string): Promise<Client> {
   });
   const session = String(opened.headers['mcp-session-id']);
   await opened.done;
-  const call = { id: 1, method: 'tools/call', params: { ...params(result), _meta: { progressToken: 1 } } };
+  const call = {
+    id: 1,
+    method: 'tools/call',
+    params: { ...params(result, count), _meta: { progressToken: 1 } },
+  };
   return {
     open: await post(call, session),
     giveUp: async () =>
@@ -90,7 +94,7 @@ describe.each([
   test('with the same id and token on one shared legacy server get each their own, though one gives up', async () => {
     const before = upstream.seen().length;
     const stays = await staying('for the one that stays');
-    const leaves = await leaving('for the one that leaves');
+    const leaves = await leaving('for the one that leaves', 100 * steps);
     await leaves.open.next();
     await leaves.giveUp();
     const answer = await stays.open.done;
@@ -98,8 +102,12 @@ describe.each([
     expect(textOf(answer)).toBe('for the one that stays');
     const left = await leaves.open.done.catch(() => undefined);
     expect(left?.response?.result).toBeUndefined();
-    const seen = upstream.seen().slice(before);
-    expect(seen.filter(({ event }) => event === 'cancelled')).toHaveLength(1);
+    const cancelled = () =>
+      upstream
+        .seen()
+        .slice(before)
+        .filter(({ event }) => event === 'cancelled');
+    await expect.poll(cancelled).toHaveLength(1);
   });
 });
 

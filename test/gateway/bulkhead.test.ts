@@ -138,7 +138,7 @@ describe('an upstream that fails call after call', () => {
     const child = childScript(`
       on['server/discover'] = ({ reply }) => reply(discovered);
       on['tools/list'] = ({ reply }) => reply({ tools: ['die', 'x'].map((name) => ({ name, inputSchema: { type: 'object' } })) });
-      on['tools/call'] = async ({ params, reply }) => { if (params.name === 'die') setTimeout(() => process.exit(1), 100); else reply({ content: [] }); };
+      on['tools/call'] = async ({ params, reply }) => { if (params.name === 'die') setTimeout(() => process.exit(1), 500); else reply({ content: [] }); };
     `);
     endings.push(() => child.stop());
     const gateway = await gatewayOf({ one: { ...child.server, breaker: { failures: 2, cooldown: '1m' } } });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { call, callTool, resultOf, textOf } from '../support/modern-client.ts';
@@ -252,19 +253,21 @@ describe('discovery', () => {
   });
 
   test('waits for servers that are starting, and no longer than a list', async () => {
-    const { server, stop } = childScript(
-      "on['server/discover'] = async ({ reply }) => { await sleep(300); reply({ ...discovered, instructions: 'Late.' }); };",
+    const late = await serve(
+      modernScript({
+        'server/discover': () => sleep(300).then(() => ({ ...discovered(), instructions: 'Late.' })),
+      }),
     );
-    endings.push(stop);
     const hung = await serve({ 'server/discover': () => undefined });
     const gateway = await startGateway(
-      { servers: { late: server, hung: hung.server }, lists: { deadline: '1500ms' } },
+      { servers: { late: late.server, hung: hung.server }, lists: { deadline: '3s' } },
       { settle: false },
     );
     endings.push(() => gateway.stop());
     const startMs = performance.now();
     expect(String((await discover(gateway))['instructions'])).toContain('Late.');
-    expect(performance.now() - startMs).toBeLessThan(6_000);
+    // The start of the other may take 30 s.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
   });
 });
 

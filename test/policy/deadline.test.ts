@@ -96,6 +96,25 @@ describe('a call', () => {
     expect(aborted(started)?.message).toContain('500 ms (servers.up.maxTimeout)');
   });
 
+  test('whose answer may wait to be read, since this process stood still, is aborted only once that was read', () => {
+    const started = start();
+    vi.advanceTimersByTime(500);
+    vi.setSystemTime(Date.now() + 5_000);
+    vi.advanceTimersByTime(lateMs);
+    expect(aborted(started)).toBeUndefined();
+    vi.advanceTimersByTime(lateMs);
+    expect(aborted(started)).toBeDefined();
+  });
+
+  test('is aborted also where this process is late all the time', () => {
+    const started = start();
+    for (let i = 0; i < 3; i++) {
+      vi.setSystemTime(Date.now() + 1_000);
+      vi.advanceTimersByTime(lateMs);
+    }
+    expect(aborted(started)).toBeDefined();
+  });
+
   test('is aborted once', () => {
     const started = start();
     const causes: Error[] = [];

@@ -44,11 +44,16 @@ const drainMs = 1_000;
 /** Kept for tests that wonder what happened; a gateway that logs more than this in a test is broken anyway. */
 const linesMax = 10_000;
 
-/** Changes of lists that follow one another within this are told together, at its end (a quarter of a second, and some). */
-const toldMs = 350;
+/** Changes of lists that follow one another within this are told together, at its end. */
+const coalesceMs = 250;
+/** For several processes to tell each other, counted from when the last timer has run, however late that was. */
+const spreadMs = 100;
 
 /** Resolves when clients were told all that gateways had to tell of their start, so that what a test hears is its own. */
-export const startTold = (): Promise<void> => sleep(toldMs);
+export async function startTold(): Promise<void> {
+  await sleep(coalesceMs);
+  await sleep(spreadMs);
+}
 
 /** Starts a gateway with a config as the file would have it; `listen`, `admin` and `stateDir` need not be set. */
 export async function startGateway(config: object, options: GatewayOptions = {}): Promise<Gateway> {

@@ -161,12 +161,12 @@ function clientOn(wire: Wire, capabilities: object): PairClient {
       if (!wire.isModern) await result('logging/setLevel', { level: wanted });
     },
     hear: async (uris = []) => {
-      const notices = (stream: Stream): Stream => ({
+      const notices = (stream: Stream, isOwn: (message: Message) => boolean = () => true): Stream => ({
         close: stream.close,
         next: async () => {
           for (;;) {
             const message = await stream.next();
-            if (isOfStream(message)) return message;
+            if (isOfStream(message) && isOwn(message)) return message;
           }
         },
       });
@@ -177,7 +177,12 @@ function clientOn(wire: Wire, capabilities: object): PairClient {
       }
       const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
       const notifications = { ...lists, ...(uris.length === 0 ? {} : { resourceSubscriptions: uris }) };
-      const stream = notices(await wire.send(requestOf(lastId++, 'subscriptions/listen', { notifications })));
+      const id = lastId++;
+      const isOwn = ({ params }: Message): boolean =>
+        (params?.['_meta'] as Params | undefined)?.['io.modelcontextprotocol/subscriptionId'] === id;
+      const sent = await wire.send(requestOf(id, 'subscriptions/listen', { notifications }));
+      // One channel carries what earlier listens are told, too.
+      const stream = notices(sent, isOwn);
       const { method, params } = await stream.next();
       if (method !== 'notifications/subscriptions/acknowledged')
         throw new Error(`a listen begins with ${method}`);

@@ -31,7 +31,7 @@ function child(code: string) {
 }
 
 const eraOf = async (server: object, more?: object): Promise<string> => {
-  const { profile } = await openOne({ startTimeout: '5s', ...server }, more).settled();
+  const { profile } = await openOne({ startTimeout: '20s', ...server }, more).settled();
   return `${profile.dialect.era} ${profile.dialect.version}`;
 };
 
@@ -283,22 +283,27 @@ describe('over stdio', () => {
     const { server, methods } = child(`
       on['server/discover'] = () => {};
       on.initialize = ({ reply }) => reply(initialized);`);
-    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('legacy 2025-11-25');
+    expect(await eraOf(server)).toBe('legacy 2025-11-25');
     expect(methods().slice(0, 2)).toEqual(['server/discover', 'initialize']);
   });
 
+  // Both have heard `initialize` when they answer, 2 s after the probe at the latest.
   test('a modern child that starts slowly is modern still', async () => {
     const { server } = child(`
-      on['server/discover'] = async ({ reply }) => { await sleep(1400); reply(discovered); };
-      on.initialize = async ({ fail }) => { await sleep(300); fail(-32601, 'Method not found'); };`);
-    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('modern 2026-07-28');
+      const asked = new Promise((resolve) => {
+        on.initialize = async ({ fail }) => { resolve(); await sleep(300); fail(-32601, 'Method not found'); };
+      });
+      on['server/discover'] = async ({ reply }) => { await asked; reply(discovered); };`);
+    expect(await eraOf(server)).toBe('modern 2026-07-28');
   });
 
   test('a child of both eras that starts slowly stays in the era that it settled on', async () => {
     const { server } = child(`
-      on['server/discover'] = async ({ reply }) => { await sleep(1400); reply(discovered); };
-      on.initialize = async ({ reply }) => { await sleep(300); reply(initialized); };`);
-    expect(await eraOf({ ...server, startTimeout: '3s' })).toBe('legacy 2025-11-25');
+      const asked = new Promise((resolve) => {
+        on.initialize = async ({ reply }) => { resolve(); await sleep(300); reply(initialized); };
+      });
+      on['server/discover'] = async ({ reply }) => { await asked; reply(discovered); };`);
+    expect(await eraOf(server)).toBe('legacy 2025-11-25');
   });
 
   test('a child that never answers anything is down when its time is over', async () => {
@@ -307,11 +312,9 @@ describe('over stdio', () => {
   });
 
   test('a child that says other things instead is down with the first of them', async () => {
-    const { server } = child(`
-      console.log('Listening on stdio');
-      console.log('{"level":"info"}');
-      on['server/discover'] = () => {}; on.initialize = () => {};`);
-    await expect(eraOf({ ...server, startTimeout: '900ms' })).rejects.toThrow(
+    // A shell, which has said so long before its time is over.
+    const script = `echo 'Listening on stdio'; echo '{"level":"info"}'; while read -r _; do :; done`;
+    await expect(eraOf({ command: ['sh', '-c', script], startTimeout: '900ms' })).rejects.toThrow(
       /did not answer .* within 900 ms; its stdout held what is no JSON-RPC, first of all: Listening on stdio$/,
     );
   });

@@ -30,6 +30,8 @@ async function serve(script: Script) {
 }
 
 const probe = { probe: { interval: '50ms', timeout: '200ms' } };
+/** Of what answers, however busy the machine is. */
+const patient = { probe: { interval: '50ms', timeout: '20s' } };
 const modern = "on['server/discover'] = ({ reply }) => reply(discovered);";
 const legacy = 'on.initialize = ({ reply }) => reply(initialized);';
 
@@ -49,11 +51,11 @@ describe('an upstream that nobody calls', () => {
   });
 
   test.each([
-    ['refuses to be asked', legacy],
-    ['misses one of two', `${legacy} let n = 0; on.ping = ({ reply }) => { if (n++ % 2) reply({}); };`],
-  ])('and that %s is left alone', async (_, code) => {
+    ['refuses to be asked', '20s', legacy],
+    ['misses one of two', '1s', `${legacy} let n = 0; on.ping = ({ reply }) => { if (n++ % 2) reply({}); };`],
+  ])('and that %s is left alone', async (_, timeout, code) => {
     const { server, starts, methods } = child(code);
-    const { upstream, settled } = openOne(server, { probe: { interval: '50ms', timeout: '1s' } });
+    const { upstream, settled } = openOne(server, { probe: { interval: '50ms', timeout } });
     const live = await settled();
     const pings = () => methods().filter((method) => method === 'ping').length;
     await expect.poll(pings).toBeGreaterThan(4);
@@ -76,7 +78,7 @@ describe('an upstream that nobody calls', () => {
     ['legacy', legacyScript({ ping: () => ({}) })],
   ])('and that is gone is found before a call meets it: a %s server over HTTP', async (_, script) => {
     const server = await serve(script);
-    const { upstream, told, settled } = openOne(server.server, probe);
+    const { upstream, told, settled } = openOne(server.server, patient);
     await settled();
     await server.stop();
     await expect.poll(() => upstream.live).toBeUndefined();
@@ -94,7 +96,7 @@ describe('an upstream that nobody calls', () => {
         },
       }),
     );
-    const { upstream, settled } = openOne(server.server, probe);
+    const { upstream, settled } = openOne(server.server, patient);
     const live = await settled();
     isStarted = true;
     const asked = server.methods().length;

@@ -177,7 +177,7 @@ describe('a child of another process', () => {
     const upstream = await childOf();
     const concurrency = { max: 1, queue: 1 };
     const { urls } = await twoOf({ ...upstream.server, concurrency });
-    const first = callTool(urls[0], 'up__slow', { ms: 1_500 });
+    const first = callTool(urls[0], 'up__slow', { ms: 4_000 });
     await expect.poll(() => upstream.seen().filter(({ method }) => method === 'tools/call')).toHaveLength(1);
     const second = callTool(urls[1], 'up__slow', { ms: 1 });
     let refused: Awaited<typeof second> | undefined;
@@ -188,7 +188,7 @@ describe('a child of another process', () => {
       })
       .toBe(4290);
     expect(refused?.response?.error?.message).toMatch(/^server `up` has 1 calls in flight/);
-    expect(textOf(await first)).toBe('Slept 1500 ms');
+    expect(textOf(await first)).toBe('Slept 4000 ms');
     expect(textOf(await second)).toBe('Slept 1 ms');
   });
 
@@ -229,7 +229,7 @@ on['tools/list'] = async (asked) => { await sleep(1_000); lists_(asked); };`);
 
   test('sleeps when nobody calls it through any process, and wakes for either', async () => {
     const upstream = await childOf();
-    const { urls, gateways } = await twoOf({ ...upstream.server, idleTimeout: '300ms' });
+    const { urls, gateways } = await twoOf({ ...upstream.server, idleTimeout: '2s' });
     const states = () => gateways.map(({ app }) => app.health()[0]?.state);
     await expect.poll(states).toEqual(['asleep', 'asleep']);
     expect(resultOf(await call(urls[1], 'tools/list'))['tools']).not.toEqual([]);

@@ -73,7 +73,7 @@ describe('mcpyard serve with workers: 2', () => {
   ] as const)('%s lets calls end on both workers, and leaves nothing', async (_title, signal, whom) => {
     const workers = await serve({ drainTimeout: '10s' });
     const pids = workers.pids();
-    const calls = await callEachWorker(workers, 8);
+    const calls = await callEachWorker(workers, 20);
     for (const pid of whom === 'all' ? pids : []) process.kill(pid, signal);
     workers.running.child.kill(signal);
     await workers.running.said(new RegExp(`^stopping on ${signal}`));
