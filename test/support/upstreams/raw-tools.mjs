@@ -6,6 +6,7 @@ import { job, listed, log, media, outputSchemas, shaped } from './raw-shapes.mjs
 import { refusal, resultOf } from './raw-state.mjs';
 
 const askTimeoutMs = 10_000;
+const heardMs = 5_000;
 
 const string = { type: 'string' };
 const integer = { type: 'integer' };
@@ -148,15 +149,25 @@ const isWatched = (filter, uri) =>
 /** All, or the one at that place. */
 const chosen = (all, only) => (only === undefined ? [...all] : [...all].slice(only, only + 1));
 
-function announce(state, exchange, { what = 'tools', uri, add, times = 1, only }) {
+/** Whoever has come up listens for changed lists a moment later: what is told before that is heard by nobody. */
+async function untilHeard({ subscriptions, channels }, field, only = 0) {
+  const listeners = () =>
+    [...subscriptions.values()].filter(({ filter }) => filter[field]).length + channels.size;
+  for (let waitedMs = 0; listeners() <= only && waitedMs < heardMs; waitedMs += 5) await sleep(5);
+}
+
+function tell({ subscriptions, channels }, [field, method], params, only) {
+  for (const { filter, notify } of chosen(subscriptions.values(), only))
+    if (field === undefined ? isWatched(filter, params.uri) : filter[field]) notify(method, params);
+  for (const send of chosen(channels, only)) send({ jsonrpc: '2.0', method, params });
+}
+
+async function announce(state, exchange, { what = 'tools', uri, add, times = 1, only }) {
   if (add !== undefined) state.added.push(add);
-  const [field, method] = announcements[what] ?? [undefined, 'notifications/resources/updated'];
+  const announcement = announcements[what] ?? [undefined, 'notifications/resources/updated'];
+  if (announcement[0] !== undefined) await untilHeard(state, announcement[0], only);
   const params = uri === undefined ? {} : { uri };
-  for (let time = 0; time < times; time++) {
-    for (const { filter, notify } of chosen(state.subscriptions.values(), only))
-      if (field === undefined ? isWatched(filter, uri) : filter[field]) notify(method, params);
-    for (const send of chosen(state.channels, only)) send({ jsonrpc: '2.0', method, params });
-  }
+  for (let time = 0; time < times; time++) tell(state, announcement, params, only);
   answerText(state, exchange, 'Announced');
 }
 
