@@ -31,7 +31,7 @@ const noted = (note: string): Promise<readonly number[]> =>
     const text = readFileSync(note, 'utf8');
     if (!text.endsWith('\n')) throw new Error(`nothing is noted yet: ${text}`);
     return text.trim().split(' ').map(Number);
-  }, 10_000);
+  }, 30_000);
 
 afterEach(() => {
   for (const made of folders.splice(0)) rmSync(made, { recursive: true, force: true });
@@ -87,7 +87,7 @@ test('Nobody gets a child that has ended, or could not be started', async () => 
   const started = await early(config, 3);
   const [pid] = await noted(note);
   // Reaped by this process: it knows.
-  await vi.waitFor(() => expect(existsSync(`/proc/${pid}`)).toBe(false), 10_000);
+  await vi.waitFor(() => expect(existsSync(`/proc/${pid}`)).toBe(false), 30_000);
   expect(childOf(config, 0, started)).toBeUndefined();
   expect(childOf(config, 1, started)).toBeUndefined();
 });
@@ -122,7 +122,7 @@ test('Those that nobody took are ended with all that they started; who was taken
   const pids = await noted(note);
   expect(pids.map(isAlive)).toEqual([true, true]);
   started?.kill();
-  await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false]), 10_000);
+  await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false]), 30_000);
   expect(childOf(config, 0, started)).toBeUndefined();
   expect(isAlive(two?.pid ?? 0)).toBe(true);
   two?.kill('SIGKILL');

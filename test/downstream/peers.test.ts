@@ -241,7 +241,7 @@ describe('a request that is sent on', () => {
     });
     const peers = peersAs('w0', ['w1']);
     const { url } = await sendingOn(peers);
-    await vi.waitFor(() => statSync(socketOf('w1')));
+    await vi.waitFor(() => statSync(socketOf('w1')), 30_000);
     const answered = fetch(url, { method: 'POST', body: '' });
     await arrived;
     await peers.settle(50);
@@ -288,7 +288,7 @@ describe('what all others are told', () => {
     expect(hit).toEqual(['forwards']);
   });
 
-  test('is waited for no longer than 5 s', { timeout: 20_000 }, async () => {
+  test('is waited for no longer than 5 s', { timeout: 30_000 }, async () => {
     const server = createNetServer(() => undefined).listen(socketOf('w1'));
     ends.push(() => server.close());
     await once(server, 'listening');

@@ -332,7 +332,7 @@ describe('a long answer on its way', () => {
 
   test('that stalls is given up when its time is over: the connection breaks, and so does that of its server', async () => {
     const { state, answer } = trickling({ pieces: 1, everyMs: 60_000 });
-    const { gateway } = await behind(answer, { server: { timeout: '300ms' } });
+    const { gateway } = await behind(answer, { server: { timeout: '1s' } });
     const open = await openCall(gateway.url, 'tools/call', { name: 'up__x' });
     const startMs = performance.now();
     expect(await endOf(open.done)).toBe('broken');
@@ -350,7 +350,7 @@ describe('a long answer on its way', () => {
 
   test('has no more than its longest time, whatever comes', async () => {
     const { answer } = trickling({ pieces: 1_000, everyMs: 50 });
-    const { gateway } = await behind(answer, { server: { timeout: '400ms', maxTimeout: '500ms' } });
+    const { gateway } = await behind(answer, { server: { timeout: '1s', maxTimeout: '1100ms' } });
     const startMs = performance.now();
     expect(await endOf(callTool(gateway.url, 'up__x'))).toBe('broken');
     // All of it would take 50 s.
@@ -359,7 +359,7 @@ describe('a long answer on its way', () => {
 
   test('whose client reads nothing is given up when its time is over', async () => {
     const { state, answer } = pouring(60_000_000);
-    const { gateway } = await behind(answer, { server: { timeout: '500ms' } });
+    const { gateway } = await behind(answer, { server: { timeout: '1s' } });
     await slowClient(gateway.url);
     await expect.poll(() => state.isClosed).toBe(true);
   });

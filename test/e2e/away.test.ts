@@ -80,7 +80,7 @@ describe.each([
     const steady = await startScript(modernScript({ 'tools/list': () => ({ tools: [tool('z')] }) }));
     endings.push(() => steady.stop());
     const gateway = await startGateway({
-      probe: { interval: '50ms', timeout: '500ms' },
+      probe: { interval: '50ms', timeout: '20s' },
       servers: {
         fickle: { ...fickle.server, restart: { initial: '20ms', max: '50ms' } },
         steady: steady.server,

@@ -88,7 +88,7 @@ async function hear(url: string, headers: Record<string, string>): Promise<Heard
           told += 1;
           return message;
         },
-        { timeout: 15_000 },
+        { timeout: 30_000 },
       ),
     close: () => sent.destroy(),
   };
@@ -208,9 +208,9 @@ describe('a session', () => {
       stream.messages.filter((message) => message.method === `notifications/${method}`).length;
     for (const count of [1, 2]) {
       await at(session, 1, say, rotating);
-      await vi.waitFor(() => expect(told('message')).toBe(count), { timeout: 10_000 });
+      await vi.waitFor(() => expect(told('message')).toBe(count), { timeout: 30_000 });
     }
-    await vi.waitFor(() => expect(told('tools/list_changed')).toBeGreaterThan(0), { timeout: 10_000 });
+    await vi.waitFor(() => expect(told('tools/list_changed')).toBeGreaterThan(0), { timeout: 30_000 });
   });
 
   test('hears why a resource can not be watched', async () => {
@@ -241,7 +241,10 @@ describe('a session', () => {
     const session = await openSession(urlOf(0, rotating));
     const slow = { name: 'legacy__slow', arguments: { ms: 600_000 } };
     const running = at(session, 1, { id: 1, method: 'tools/call', params: slow }, rotating);
-    await vi.waitFor(() => expect(legacy.seen().some(({ raw }) => raw?.includes('600000'))).toBe(true));
+    await vi.waitFor(
+      () => expect(legacy.seen().some(({ raw }) => raw?.includes('600000'))).toBe(true),
+      30_000,
+    );
     const headers = headersOf(session);
     expect((await fetch(urlOf(2, rotating), { method: 'DELETE', headers })).status).toBe(200);
     for (const place of [0, 1, 2]) {

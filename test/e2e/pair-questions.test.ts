@@ -109,7 +109,7 @@ describePairs(
             const next = await pair.client.call('interview', { kinds: 'sampling' }, answer);
             expect(heard(next)).toEqual([sampled('Said')]);
           },
-          { timeout: 15_000 },
+          { timeout: 30_000 },
         );
       },
     );
@@ -164,7 +164,7 @@ describePairs(
           const next = await pair.client.call('interview', { kinds: 'sampling' }, answer);
           expect(heard(next)).toEqual([sampled('Said')]);
         },
-        { timeout: 15_000 },
+        { timeout: 30_000 },
       );
     });
 
@@ -180,7 +180,7 @@ describePairs(
           expect(first.method).toBe('sampling/createMessage');
           return { opened: asking, question: first };
         },
-        { timeout: 15_000 },
+        { timeout: 30_000 },
       );
       await opened.cancel();
       const taken = await opened.next();

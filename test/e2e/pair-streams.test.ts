@@ -56,7 +56,7 @@ describePairs('what a server tells', (pair) => {
     if (upstream.era === 'modern') return;
     await vi.waitFor(
       () => expect(pair.server.seen().map(({ method }) => method)).toContain('resources/unsubscribe'),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     );
   });
 

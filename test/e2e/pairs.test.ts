@@ -62,7 +62,7 @@ describePairs('every pair', (pair) => {
         if (last === undefined) throw new Error('it goes on');
         return last;
       },
-      { timeout: 15_000 },
+      { timeout: 30_000 },
     );
     const isClosed = upstream.era === 'modern' && upstream.transport === 'http';
     expect(cancelled.via, kind.name).toBe(isClosed ? 'close' : 'notification');

@@ -16,7 +16,7 @@ describeEras('what nobody knows', ({ era, transport, start }) => {
       const seen = upstream.seen().find((one) => one.method === method);
       if (seen === undefined) throw new Error(`${method} did not arrive`);
       return seen;
-    }, 10_000);
+    }, 30_000);
 
   beforeAll(async () => {
     upstream = await start();

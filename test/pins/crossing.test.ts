@@ -104,7 +104,7 @@ describe.each(Object.entries(kinds))('to a server of %s crosses', (name, options
     await talk(gateway);
     // What follows a call or a closed listen comes in its own time.
     const last = options.era === 'modern' ? 'notifications/vendor' : 'resources/unsubscribe';
-    await vi.waitFor(() => expect(Object.keys(crossingsOf(upstream))).toContain(last), 5_000);
+    await vi.waitFor(() => expect(Object.keys(crossingsOf(upstream))).toContain(last), 30_000);
   });
   afterAll(async () => {
     await gateway?.stop();

@@ -43,7 +43,7 @@ export interface CallOptions {
 export interface OpenCall {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The next message, waited for up to `timeoutMs` (15 s); an error where none comes or the stream ends first. */
+  /** The next message, waited for up to `timeoutMs` (30 s); an error where none comes or the stream ends first. */
   next(timeoutMs?: number): Promise<Message>;
   /** The whole answer once the response has ended; an error where it broke. */
   readonly done: Promise<Answer>;
@@ -137,7 +137,7 @@ function collect(incoming: IncomingMessage) {
   // Whoever only reads messages and closes never looks at `done`.
   done.catch(() => undefined);
   let read = 0;
-  const next = async (timeoutMs = 15_000): Promise<Message> => {
+  const next = async (timeoutMs = 30_000): Promise<Message> => {
     const deadline = Date.now() + timeoutMs;
     while (read >= texts.length) {
       if (ended !== undefined) throw new Error('the stream has ended', { cause: ended });

@@ -86,7 +86,7 @@ export async function reload({ folder, running }: Workers, config: object): Prom
       .filter(({ worker }) => worker === undefined)
       .map(({ msg }) => String(msg))
       .find((msg) => /^the new config is (?:in force|refused)/.test(msg));
-  await expect.poll(outcome, { timeout: 15_000 }).toBeDefined();
+  await expect.poll(outcome).toBeDefined();
   return outcome() ?? '';
 }
 

@@ -220,10 +220,10 @@ on['tools/list'] = async (asked) => { await sleep(1_000); lists_(asked); };`);
 
   test('is at its deadline for all of its calls at the owner, once', async () => {
     const upstream = await childOf();
-    const { urls } = await twoOf({ ...upstream.server, timeout: '300ms' });
+    const { urls } = await twoOf({ ...upstream.server, timeout: '1s' });
     const { response } = await callTool(urls[0], 'up__slow', { ms: 60_000 });
     expect(response?.error?.code).toBe(5040);
-    expect(response?.error?.message).toContain('did not answer within 300 ms (servers.up.timeout)');
+    expect(response?.error?.message).toContain('did not answer within 1000 ms (servers.up.timeout)');
     await expect.poll(() => upstream.seen().filter(({ event }) => event === 'cancelled')).toHaveLength(1);
   });
 

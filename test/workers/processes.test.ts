@@ -182,7 +182,7 @@ describe('a worker that is killed', () => {
   test('takes only its own calls with it, and has a successor at once', async () => {
     const workers = await serve();
     const [victim = 0, other = 0] = workers.pids();
-    const calls = await callEachWorker(workers, 10);
+    const calls = await callEachWorker(workers, 25);
     process.kill(victim, 'SIGKILL');
     await workers.running.said(/^worker w\d ended \(SIGKILL\); it is started again at once$/);
     // Whoever comes is served meanwhile.

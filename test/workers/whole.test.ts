@@ -85,7 +85,7 @@ describe('with calls in flight', () => {
     const children = [all.pidsOf('kid').at(-1) ?? 0, all.pidsOf('oldKid').at(-1) ?? 0];
     const calls = [];
     for (const kind of ['kid', 'oldKid']) {
-      const params = { name: `${kind}__progress`, arguments: { steps: 8, everyMs: 200 } };
+      const params = { name: `${kind}__progress`, arguments: { steps: 25, everyMs: 200 } };
       for (let at = 0; at < 2; at++) {
         const opened = await openCall(workers.url, 'tools/call', params, { meta: { progressToken: 'p' } });
         await opened.next();
@@ -100,7 +100,7 @@ describe('with calls in flight', () => {
       'rejected',
       'rejected',
     ]);
-    for (const end of ends) if (end.status === 'fulfilled') expect(textOf(end.value)).toBe('Took 8 steps');
+    for (const end of ends) if (end.status === 'fulfilled') expect(textOf(end.value)).toBe('Took 25 steps');
     await answering(workers);
     expect(children.filter((pid) => !isAlive(pid))).toEqual([]);
   });
