@@ -186,7 +186,7 @@ try {
   const reloads = await reloadsOf(gateway);
   const broken = raged.reloads > 1 ? 1 : 0;
   const haveReloaded = reloads.taken >= raged.reloads - broken && reloads.refused >= broken;
-  const growthMb = (after.heapUsed - before.heapUsed) / mb;
+  const growthMb = (after.used - before.used) / mb;
   const { code } = await gateway.stop();
   await sleep(500);
   const orphans = processes().filter(({ name }) => name.startsWith('s'));
@@ -206,7 +206,7 @@ try {
       ['errors that name no server', String(counts.unnamed)],
       ['calls without an end', String(counts.lost)],
       ['failed calls to servers that are well', String(wellFailed)],
-      ['heap', `${(before.heapUsed / mb).toFixed(1)} MB, then ${(after.heapUsed / mb).toFixed(1)} MB`],
+      ['heap and buffers', `${(before.used / mb).toFixed(1)} MB, then ${(after.used / mb).toFixed(1)} MB`],
       ['longest stop of the loop', `${after.loopMaxMs.toFixed(0)} ms`],
       ['resources before', kindsOf(before)],
       ['resources after', kindsOf(after)],

@@ -4,9 +4,9 @@
  *
  *   npm run build && node bench/streams.mjs [--streams 10000] [--within-ms 2000] [--growth-mb 5] [--json FILE]
  *
- * The gateway, its upstream and the clients are processes of their own. The heap is measured after forced collections:
- * after a tenth of the streams has come and gone, with all open, and after all were closed. Exits with 1 where a stream
- * heard nothing in time or more memory stayed than allowed.
+ * The gateway, its upstream and the clients are processes of their own. Heap and buffers are measured after forced
+ * collections: after a tenth of the streams has come and gone, with all open, and after all were closed. Exits with 1
+ * where a stream heard nothing in time or more memory stayed than allowed.
  */
 import { fork } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -87,19 +87,16 @@ const clients = startClients(gateway.port);
 try {
   await listedTools(gateway.target, upstreamTools);
   const { before, opened, open, heard, after } = await measure(gateway, clients);
-  const growth = (after.heapUsed - before.heapUsed) / mb;
-  const perStream = (open.heapUsed - before.heapUsed) / streams;
+  const growth = (after.used - before.used) / mb;
+  const perStream = (open.used - before.used) / streams;
   console.log(
     table([
       ['streams opened', `${opened.open} of ${streams} in ${(opened.tookMs / 1000).toFixed(1)} s`],
-      ['heap before', `${(before.heapUsed / mb).toFixed(1)} MB`],
-      [
-        'heap with all open',
-        `${(open.heapUsed / mb).toFixed(1)} MB (${(perStream / 1000).toFixed(1)} kB each)`,
-      ],
+      ['heap and buffers before', `${(before.used / mb).toFixed(1)} MB`],
+      ['with all open', `${(open.used / mb).toFixed(1)} MB (${(perStream / 1000).toFixed(1)} kB each)`],
       ['resident with all open', `${(open.rss / mb).toFixed(0)} MB`],
       ['heard of one change', `${heard.heard} of ${streams}, the last after ${heard.lastMs} ms`],
-      ['heap after closing all', `${(after.heapUsed / mb).toFixed(1)} MB: ${growth.toFixed(1)} MB growth`],
+      ['after closing all', `${(after.used / mb).toFixed(1)} MB: ${growth.toFixed(1)} MB growth`],
     ]),
   );
   const isGood =

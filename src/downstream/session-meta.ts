@@ -1,4 +1,5 @@
 /** What a session's requests get into `_meta`, and how they get it without being read again. */
+import { LRUCache } from 'lru-cache';
 import { type Member, type Members, membersMax, type ScanOptions } from '../protocol/json.ts';
 import { type RequestMessage, scanInbound } from '../protocol/message.ts';
 
@@ -9,6 +10,7 @@ interface Tail {
   readonly members: Members;
 }
 
+const metasMax = 1_000;
 const before = '{"jsonrpc":"2.0","id":0,"method":"","params":{"":0';
 const after = '}}';
 
@@ -58,6 +60,22 @@ export class SessionMeta {
     const inbound = scanInbound(Buffer.from(before + text + after), scan);
     if (inbound.kind !== 'request' || inbound.request.meta === undefined) return null;
     const members = inbound.request.meta.map((member) => moved(member, -before.length));
-    return { bytes: Buffer.from(text), members };
+    // Not from the pool, of which it would keep 8 KiB for as long as the session is remembered.
+    const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+    bytes.write(text);
+    return { bytes, members };
+  }
+}
+
+/** Clients that say the same of themselves share one, since thousands of sessions are remembered. */
+export class SessionMetas {
+  readonly #known = new LRUCache<string, SessionMeta>({ max: metasMax });
+
+  of(text: string): SessionMeta {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const meta = new SessionMeta(text);
+    this.#known.set(text, meta);
+    return meta;
   }
 }

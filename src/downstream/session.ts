@@ -8,7 +8,7 @@ import { modernVersion } from '../protocol/era.ts';
 import type { Allowance } from '../protocol/limits.ts';
 import { metaKey } from '../protocol/message.ts';
 import { LiveSession } from './live-session.ts';
-import { SessionMeta } from './session-meta.ts';
+import { type SessionMeta, SessionMetas } from './session-meta.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -85,13 +85,13 @@ const isRecord = (value: unknown): value is Json =>
 const isFacts = (value: unknown): value is SessionFacts =>
   isRecord(value) && typeof value['version'] === 'string' && typeof value['expires'] === 'number';
 
-const metaOf = (facts: SessionFacts): SessionMeta => {
+const metaTextOf = (facts: SessionFacts): string => {
   const members = JSON.stringify({
     [metaKey.version]: modernVersion,
     [metaKey.clientInfo]: facts.clientInfo,
     [metaKey.capabilities]: facts.capabilities,
   });
-  return new SessionMeta(members.slice(1, -1));
+  return members.slice(1, -1);
 };
 
 const callerOf = ({ caller, nonce }: SessionFacts): Caller =>
@@ -112,6 +112,7 @@ export class Sessions {
   readonly #options: SessionsOptions;
   /** Made with the first session, since they take their room at once: 4 MB, and 13 ms of each start. */
   #ids: Ids | undefined;
+  readonly #metas = new SessionMetas();
   readonly #live = new Map<string, LiveSession>();
 
   constructor(options: SessionsOptions) {
@@ -208,7 +209,7 @@ export class Sessions {
   }
 
   #keep(id: string, facts: SessionFacts): Session {
-    const session = { id, facts, caller: callerOf(facts), meta: metaOf(facts) };
+    const session = { id, facts, caller: callerOf(facts), meta: this.#metas.of(metaTextOf(facts)) };
     this.#ids ??= newIds();
     this.#ids.opened.set(id, session);
     return session;

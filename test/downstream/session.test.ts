@@ -12,6 +12,7 @@ import { WholeAllowance } from '../../src/policy/allowance.ts';
 import { asksOutcome, type Call, type Reply } from '../../src/protocol/call.ts';
 import { type RequestMessage, scanInbound } from '../../src/protocol/message.ts';
 import { parseExposition } from '../observe/exposition-text.ts';
+import { bufferBytes, churnPool } from '../support/collected.ts';
 
 const dayMs = 24 * 3_600_000;
 const version = '2025-06-18';
@@ -70,6 +71,35 @@ describe('the duration of a session', () => {
     expect(sessions.open(session.id, 'ann')).toBeUndefined();
     expect(sessions.open(session.id, 'ann')).toBeUndefined();
     expect(await durations()).toEqual({ count: 1, sum: (7 * dayMs) / 1000 });
+  });
+});
+
+describe('what is kept of a session', () => {
+  test('is one and the same for all clients that say the same of themselves', () => {
+    const { sessions, create } = sessionsAt();
+    const session = create();
+    expect(create().meta).toBe(session.meta);
+    const other = sessions.create(version, {}, { name: 'y', version: '1' }, 'ann');
+    expect(other.meta).not.toBe(session.meta);
+  });
+
+  test('after a call has at most half a kilobyte of buffers, also where each client is another', () => {
+    const { sessions, create } = sessionsAt();
+    const count = 1_000;
+    const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}';
+    const inbound = scanInbound(Buffer.from(text), scan);
+    if (inbound.kind !== 'request') throw new Error(inbound.kind);
+    // The first one makes the tables.
+    const kept = [create()];
+    const before = bufferBytes();
+    for (let i = 0; i < count; i++) {
+      const session = sessions.create(version, {}, { name: `client ${i}`, version: '1' }, 'ann');
+      expect(session.meta.appendedTo(inbound.request, scan)).toBeDefined();
+      churnPool();
+      kept.push(session);
+    }
+    expect(bufferBytes() - before).toBeLessThan(count * 500);
+    expect(kept.length).toBe(count + 1);
   });
 });
 
