@@ -1,6 +1,6 @@
 /** Who may read what of the admin listener: health everybody, metrics and the status page as the config says. */
 import type { IncomingMessage } from 'node:http';
-import { type AuthFailure, bearerOf } from '../auth/bearer.ts';
+import { type AuthFailure, authorizationOf, bearerOf } from '../auth/bearer.ts';
 import { createKeyring } from '../auth/keys.ts';
 import { isLoopback } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
@@ -26,7 +26,7 @@ type Refused = (req: IncomingMessage, reason: AuthFailure) => void;
 function opensWith(hashes: Hashes, refused: Refused): Access {
   const keyring = createKeyring(hashes);
   return (req) => {
-    const presented = bearerOf(req.rawHeaders);
+    const presented = bearerOf(authorizationOf(req.rawHeaders));
     if (presented.kind === 'token' && keyring.callerOf(presented.token) !== undefined) return true;
     refused(req, presented.kind === 'none' ? presented.failure : 'unknown');
     return false;

@@ -19,16 +19,25 @@ const several = none('several');
 const long = none('long');
 const malformed = none('malformed');
 
-/** Reads names and values in turn as they came, since Node.js keeps only the first of several Authorization headers. */
-export function bearerOf(rawHeaders: readonly string[]): Presented {
+/**
+ * The one Authorization header of names and values in turn as they came, since Node.js keeps only the first of several;
+ * undefined where there is none, null where there is more than one.
+ */
+export function authorizationOf(rawHeaders: readonly string[]): string | null | undefined {
   let value: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
     if (name?.length !== nameLength || name.toLowerCase() !== 'authorization') continue;
-    if (value !== undefined) return several;
+    if (value !== undefined) return null;
     value = rawHeaders[at + 1] ?? '';
   }
+  return value;
+}
+
+/** What an Authorization header presents, as `authorizationOf` tells it. */
+export function bearerOf(value: string | null | undefined): Presented {
   if (value === undefined) return missing;
+  if (value === null) return several;
   if (value.length > headerLengthMax) return long;
   const token = bearer.exec(value)?.[1];
   return token === undefined ? malformed : { kind: 'token', token };

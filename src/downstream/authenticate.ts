@@ -1,7 +1,7 @@
 /** Who is calling: the bearer key of each request, and the one answer to whoever has no right key. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type AuthFailure, bearerOf } from '../auth/bearer.ts';
+import { type AuthFailure, authorizationOf, bearerOf } from '../auth/bearer.ts';
 import type { Keyring } from '../auth/keys.ts';
 import { anonymous } from '../config/key-hash.ts';
 import type { Caller } from '../protocol/call.ts';
@@ -16,9 +16,10 @@ export interface AuthenticateOptions {
   refused(req: IncomingMessage, reason: AuthFailure): void;
 }
 
-/** Who sent the last right key on a connection: it need not be hashed anew with each request. */
+/** Who sent the last right key on a connection: it need not be read and hashed anew with each request. */
 interface Admitted {
-  readonly token: string;
+  /** The whole header. */
+  readonly authorization: string;
   readonly caller: Caller;
 }
 
@@ -35,13 +36,13 @@ export function requireKey(options: AuthenticateOptions): Authenticate {
   const { keyring, refused } = options;
   const lastOf = new WeakMap<Socket, Admitted>();
   return (req, res) => {
-    const presented = bearerOf(req.rawHeaders);
-    const token = presented.kind === 'token' ? presented.token : undefined;
+    const authorization = authorizationOf(req.rawHeaders);
     const last = lastOf.get(req.socket);
-    if (last !== undefined && last.token === token) return last.caller;
-    const caller = token === undefined ? undefined : keyring.callerOf(token);
-    if (token !== undefined && caller !== undefined) {
-      lastOf.set(req.socket, { token, caller });
+    if (last !== undefined && last.authorization === authorization) return last.caller;
+    const presented = bearerOf(authorization);
+    const caller = presented.kind === 'token' ? keyring.callerOf(presented.token) : undefined;
+    if (typeof authorization === 'string' && caller !== undefined) {
+      lastOf.set(req.socket, { authorization, caller });
       return caller;
     }
     refused(req, presented.kind === 'none' ? presented.failure : 'unknown');

@@ -1,6 +1,7 @@
 /** Reads a request's body, within a limit. */
 import type { IncomingMessage } from 'node:http';
 import type { Allowance } from '../protocol/limits.ts';
+import { type BodyTaker, InboundRequest } from './inbound-request.ts';
 
 export interface BodyReader {
   whole(body: Buffer): void;
@@ -19,52 +20,80 @@ const empty = Buffer.alloc(0);
 
 /** Calls one of the reader's functions, once; none where the client went away first. */
 export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyReader): void {
-  const { bodyBytesMax, bodies } = limits;
   const declared = Number(req.headers['content-length']);
-  if (declared > bodyBytesMax) {
+  if (declared > limits.bodyBytesMax) {
     reader.tooBig();
     return;
   }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  let counted = 0;
-  let over = false;
-  const release = (): void => {
-    bodies.give(counted);
-    counted = 0;
-  };
-  const giveUp = (): void => {
-    over = true;
-    chunks.length = 0;
-    release();
-  };
-  req.on('data', (chunk: Buffer) => {
-    if (over) return;
-    // Most bodies come whole, and need neither be counted nor wait for their end.
-    if (chunk.length === declared) {
-      over = true;
-      reader.whole(chunk);
-      return;
+  const body = new Body(req, limits, reader, declared);
+  if (req instanceof InboundRequest) {
+    req.takeBody(body);
+    return;
+  }
+  req.on('data', (chunk: Buffer) => body.data(chunk));
+  req.on('end', () => body.end());
+}
+
+class Body implements BodyTaker {
+  readonly #req: IncomingMessage;
+  readonly #limits: BodyLimits;
+  readonly #reader: BodyReader;
+  /** NaN where the request does not say how long it is. */
+  readonly #declared: number;
+  #whole: Buffer = empty;
+  #chunks: Buffer[] | undefined;
+  #bytes = 0;
+  #counted = 0;
+  #isOver = false;
+
+  constructor(req: IncomingMessage, limits: BodyLimits, reader: BodyReader, declared: number) {
+    this.#req = req;
+    this.#limits = limits;
+    this.#reader = reader;
+    this.#declared = declared;
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#isOver) return;
+    // Most bodies come whole, and need not be counted.
+    if (chunk.length === this.#declared) this.#whole = chunk;
+    else this.#add(chunk);
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#release();
+    this.#reader.whole(this.#chunks === undefined ? this.#whole : Buffer.concat(this.#chunks, this.#bytes));
+  }
+
+  #add(chunk: Buffer): void {
+    const { bodyBytesMax, bodies } = this.#limits;
+    this.#chunks ??= [];
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes > bodyBytesMax) {
+      this.#giveUp();
+      this.#reader.tooBig();
+    } else if (bodies.take(chunk.length)) {
+      if (this.#counted === 0) this.#req.once('close', () => this.#release());
+      this.#counted += chunk.length;
+    } else {
+      this.#giveUp();
+      this.#reader.tooMany();
     }
-    bytes += chunk.length;
-    chunks.push(chunk);
-    if (bytes > bodyBytesMax) {
-      giveUp();
-      reader.tooBig();
-      return;
-    }
-    if (!bodies.take(chunk.length)) {
-      giveUp();
-      reader.tooMany();
-      return;
-    }
-    if (counted === 0) req.once('close', release);
-    counted += chunk.length;
-  });
-  req.on('end', () => {
-    if (over) return;
-    release();
-    const [first] = chunks;
-    reader.whole(chunks.length > 1 ? Buffer.concat(chunks, bytes) : (first ?? empty));
-  });
+  }
+
+  #giveUp(): void {
+    this.#isOver = true;
+    this.#chunks = undefined;
+    this.#release();
+    // The rest is read and thrown away.
+    if (this.#req instanceof InboundRequest) this.#req.takeBody(undefined);
+  }
+
+  #release(): void {
+    this.#limits.bodies.give(this.#counted);
+    this.#counted = 0;
+  }
 }

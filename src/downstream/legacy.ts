@@ -20,11 +20,9 @@ import type { Session, Sessions } from './session.ts';
 import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
 import type { Speaker } from './session-settings.ts';
 import type { Silence } from './silence.ts';
-import type { ToldStreams } from './told-streams.ts';
 
 export interface LegacyOptions extends MessagesContext {
   readonly sessions: Sessions;
-  readonly told: ToldStreams;
   readonly changes: Changes;
   readonly logs: Logs;
   readonly silenceMs: number;
@@ -46,7 +44,7 @@ export interface Posted {
 
 const keptEventsMax = 500;
 const keptBytesMax = 1024 * 1024;
-export const resumeMs = 60_000;
+const resumeMs = 60_000;
 
 const refusal = (status: number, message: string): RpcError =>
   new RpcError(code.invalidRequest, message, { status });
@@ -171,8 +169,7 @@ export class LegacyEdge {
   #resumed(req: IncomingMessage, res: ServerResponse, session: Session): boolean {
     const event = eventOf(req);
     if (event === undefined) return false;
-    const { sessions, told } = this.#options;
-    const stream = sessions.alive(session)?.stream(event.stream) ?? told.find(session, event.stream);
+    const stream = this.#options.sessions.alive(session)?.stream(event.stream);
     stream?.resume(res, event.number);
     return stream !== undefined;
   }
@@ -238,12 +235,9 @@ export class LegacyEdge {
 
   /** The stream of one request's answer. */
   #answerStream(session: Session): EventStream {
-    const { sessions, told } = this.#options;
+    const { sessions } = this.#options;
     const stream: EventStream = new EventStream(
-      this.#streamOptions(session, () => {
-        if (stream.isEnded) told.keep(session, stream);
-        sessions.alive(session)?.removeStream(stream);
-      }),
+      this.#streamOptions(session, () => sessions.alive(session)?.removeStream(stream)),
     );
     sessions.enliven(session)?.addStream(stream);
     return stream;

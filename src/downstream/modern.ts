@@ -35,10 +35,17 @@ const goneState =
   'Invalid params: "requestState" has expired or was used before; send the request again without it';
 const noHeaders: ReadonlyMap<string, string> = new Map();
 
+const isParam = (name: string): boolean =>
+  // Few others have this letter there.
+  (name[4] === 'p' || name[4] === 'P') && name.toLowerCase().startsWith(paramPrefix);
+
 function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
   let found: Map<string, string> | undefined;
-  for (const name in req.headers) {
-    if (!name.startsWith(paramPrefix)) continue;
+  const { rawHeaders } = req;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const raw = rawHeaders[at];
+    if (raw === undefined || !isParam(raw)) continue;
+    const name = raw.toLowerCase();
     found ??= new Map();
     found.set(name, header(req, name) ?? '');
   }

@@ -22,6 +22,7 @@ import { readBody } from './body.ts';
 import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
+import { inboundRequests } from './inbound-request.ts';
 import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
@@ -78,6 +79,8 @@ export const connectionsMax = 30_000;
 
 const jsonMedia = /^application\/json\s*(?:;|$)/i;
 
+const isJson = (mediaType = ''): boolean => mediaType === 'application/json' || jsonMedia.test(mediaType);
+
 function tooBig(res: ServerResponse, options: DownstreamOptions): void {
   options.metrics.limitHit('body');
   const error = new RpcError(
@@ -124,7 +127,7 @@ function receiveBody(
   options: DownstreamOptions,
   whole: (body: Buffer) => void,
 ): void {
-  if (!jsonMedia.test(req.headers['content-type'] ?? '')) {
+  if (!isJson(req.headers['content-type'])) {
     refuse(res, 415, 'Content-Type must be application/json');
     return;
   }
@@ -262,16 +265,17 @@ async function createServerFor(
   listener: RequestListener,
 ): Promise<Opened> {
   const nothing = (): void => undefined;
+  const options = { ...serverOptions, IncomingMessage: inboundRequests() };
   if (files === undefined)
     return {
-      server: createServer(serverOptions, listener),
+      server: createServer(options, listener),
       scheme: 'http',
       certify: () => Promise.resolve(nothing),
       close: nothing,
     };
   const pair = await readPair(files);
   const server = createTlsServer(
-    { ...serverOptions, ...tlsOptions(pair), handshakeTimeout: handshakeMs },
+    { ...options, ...tlsOptions(pair), handshakeTimeout: handshakeMs },
     listener,
   );
   server.on('tlsClientError', (error) => log.debug({ err: error }, 'a TLS handshake failed'));

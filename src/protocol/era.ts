@@ -1,5 +1,5 @@
 /** Which era a message belongs to, judged once from its headers and its body (Versioning, "Backward Compatibility"). */
-import { find, type Members, textOf } from './json.ts';
+import { find, isText, type Members, textOf } from './json.ts';
 import { metaKey } from './message.ts';
 
 export const modernVersion = '2026-07-28';
@@ -28,5 +28,7 @@ export function eraOf(evidence: EraEvidence): Era {
 }
 
 /** The version that the body claims. */
-export const bodyVersion = (bytes: Buffer, meta: Members | undefined): string | undefined =>
-  textOf(bytes, find(meta, metaKey.version));
+export function bodyVersion(bytes: Buffer, meta: Members | undefined): string | undefined {
+  const member = find(meta, metaKey.version);
+  return isText(bytes, member, modernVersion) ? modernVersion : textOf(bytes, member);
+}

@@ -293,6 +293,16 @@ export const isObject = (b: Buffer, member: Member | undefined): member is Membe
 export const textOf = (b: Buffer, member: Member | undefined): string | undefined =>
   isString(b, member) ? stringAt(b, member.start, member.end) : undefined;
 
+/** Whether the value is this text, which is ASCII that needs no escape; one that is spelled with escapes is too. */
+export function isText(b: Buffer, member: Member | undefined, text: string): boolean {
+  if (!isString(b, member)) return false;
+  const length = member.end - member.start - 2;
+  // Escapes make it longer, and never shorter.
+  if (length !== text.length) return length > text.length && textOf(b, member) === text;
+  for (let i = 0; i < length; i++) if (b[member.start + 1 + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
 /** The value as JSON.parse sees it; for the small members that the gateway itself must read. */
 export const jsonOf = (b: Buffer, member: Member | undefined): unknown =>
   member === undefined ? undefined : JSON.parse(b.toString('utf8', member.start, member.end));

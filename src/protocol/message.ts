@@ -4,6 +4,7 @@ import { code, RpcError } from './errors.ts';
 import {
   find,
   isObject,
+  isText,
   JsonFault,
   type Member,
   type Members,
@@ -98,11 +99,19 @@ function refusedFor({ kind, message, limit }: JsonFault): InboundMessage {
   return { kind: 'invalid', id: undefined, error };
 }
 
+const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= 0x30 && byte <= 0x39;
+
+const isDigits = (b: Buffer, { start, end }: Member): boolean => {
+  for (let at = start; at < end; at++) if (!isDigit(b[at])) return false;
+  return true;
+};
+
 /** An integer or a string, as MCP wants ids; the bytes may be echoed as they are. */
 function isId(b: Buffer, member: Member): boolean {
   const first = b[member.start];
   if (first === 0x22) return true;
-  const isNumber = first === 0x2d || (first !== undefined && first >= 0x30 && first <= 0x39);
+  if (isDigits(b, member)) return true;
+  const isNumber = first === 0x2d || isDigit(first);
   return isNumber && Number.isInteger(Number(b.toString('latin1', member.start, member.end)));
 }
 
@@ -131,10 +140,13 @@ export function scanInbound(bytes: Buffer, options: ScanOptions): InboundMessage
   }
 }
 
+/** What nearly all requests are. */
+const usual = 'tools/call';
+
 function judge(bytes: Buffer, members: Members): InboundMessage {
   const id = find(members, 'id');
   const known = id !== undefined && isId(bytes, id) ? slice(bytes, id) : undefined;
-  if (textOf(bytes, find(members, 'jsonrpc')) !== '2.0')
+  if (!isText(bytes, find(members, 'jsonrpc'), '2.0'))
     return refused(code.invalidRequest, 'Invalid request: "jsonrpc" must be "2.0"', known);
   const method = find(members, 'method');
   if (method === undefined) {
@@ -142,7 +154,7 @@ function judge(bytes: Buffer, members: Members): InboundMessage {
       return { kind: 'response' };
     return refused(code.invalidRequest, 'Invalid request: "method" is missing', known);
   }
-  const name = textOf(bytes, method);
+  const name = isText(bytes, method, usual) ? usual : textOf(bytes, method);
   if (name === undefined)
     return refused(code.invalidRequest, 'Invalid request: "method" must be a string', known);
   const params = find(members, 'params');

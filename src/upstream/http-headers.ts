@@ -28,6 +28,8 @@ export class HeaderFault extends Error {
   }
 }
 
+/** Those of each call are none to doubt. */
+const usual: ReadonlySet<string> = new Set(['MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name']);
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const content = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -37,7 +39,7 @@ function linesOf(headers: readonly string[]): string {
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] ?? '';
     const value = headers[at + 1] ?? '';
-    if (!content.test(value) || !token.test(name)) throw new HeaderFault(name);
+    if (!content.test(value) || !(usual.has(name) || token.test(name))) throw new HeaderFault(name);
     lines += `${name}: ${value}\r\n`;
   }
   return lines;

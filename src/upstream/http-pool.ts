@@ -7,6 +7,7 @@ import {
   type WireReader,
   type WireRequest,
 } from './http1-connection.ts';
+import { HeadReader } from './http1-head.ts';
 import { ReadBuffers } from './read-buffers.ts';
 
 export interface PoolOptions {
@@ -41,7 +42,14 @@ export class HttpPool implements ConnectionEnds {
     this.#now = now;
     this.#kind = url.protocol === 'https:' ? 'tls' : 'plain';
     const readBuffer = Buffer.allocUnsafeSlow(this.#kind === 'plain' ? readBytes : 0);
-    this.#target = { url, connectTimeoutMs, readBuffer, wideBuffers: new ReadBuffers(), session: undefined };
+    this.#target = {
+      url,
+      connectTimeoutMs,
+      readBuffer,
+      wideBuffers: new ReadBuffers(),
+      heads: new HeadReader(),
+      session: undefined,
+    };
   }
 
   /** Sends a request on an idle connection, or a new one, and returns the connection that carries it. */

@@ -8,7 +8,6 @@ import {
   type Flow,
   type Head,
   headerOf,
-  headOf,
   nobody,
   type Receiver,
   type ResponseHeaders,
@@ -109,9 +108,9 @@ export class HttpRequest implements WireReader, Flow {
     this.#isSent = true;
   }
 
-  head({ status, headers }: ResponseHead): void {
+  head(head: ResponseHead): void {
     try {
-      if (!this.#aborted) this.#start(status, headers);
+      if (!this.#aborted) this.#start(head);
     } catch (error) {
       this.#report(error);
     }
@@ -145,14 +144,15 @@ export class HttpRequest implements WireReader, Flow {
     }
   }
 
-  #start(status: number, headers: ResponseHeaders): void {
+  #start(head: Head): void {
     const { place } = this.#options;
+    const { status, headers } = head;
     this.#next = this.#redirects < redirectsMax ? redirectOf(place, status, headers) : undefined;
     if (this.#next !== undefined) return;
     // Where a redirect led may be gone; the next request asks the way again.
     if (status === 404) place.path = place.home;
     this.#content = null;
-    this.#body = this.#open(headOf(status, headers));
+    this.#body = this.#open(head);
   }
 
   /** The body of a redirect. */

@@ -7,6 +7,7 @@ export type ResponseHeaders = Readonly<Record<string, string | readonly string[]
 
 export interface Head {
   readonly status: number;
+  /** Names in lower case. */
   readonly headers: ResponseHeaders;
   /** Type and subtype in lower case, without parameters; empty where the answer names none. */
   readonly mediaType: string;

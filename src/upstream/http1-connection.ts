@@ -2,7 +2,7 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
-import { HttpFault, type ResponseHead } from './http1-head.ts';
+import { type HeadReader, HttpFault, type ResponseHead } from './http1-head.ts';
 import { ResponseReader, type ResponseSink } from './http1-reader.ts';
 import type { ReadBuffers } from './read-buffers.ts';
 
@@ -36,6 +36,7 @@ export interface ConnectionTarget {
   readonly readBuffer: Buffer;
   /** Where long answers are read to. */
   readonly wideBuffers: ReadBuffers;
+  readonly heads: HeadReader;
   /** Of the last connection over TLS. */
   session: Buffer | undefined;
 }
@@ -58,7 +59,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   readonly #ends: ConnectionEnds;
   readonly #target: ConnectionTarget;
   readonly #socket: Socket;
-  readonly #response = new ResponseReader(this);
+  readonly #response: ResponseReader;
   #reader: WireReader | undefined;
   #waiting: WireRequest | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -81,6 +82,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   constructor(target: ConnectionTarget, ends: ConnectionEnds) {
     this.#ends = ends;
     this.#target = target;
+    this.#response = new ResponseReader(this, target.heads);
     this.#socket = this.#connect(target);
     this.#timer = setTimeout(
       () => this.#socket.destroy(new Error('connecting took too long')),

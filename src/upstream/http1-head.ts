@@ -1,5 +1,5 @@
 /** The head of an HTTP/1.1 response, read strictly (RFC 9112): what two readers could understand in two ways is refused. */
-import type { ResponseHeaders } from './http-response.ts';
+import { type Head, headOf, type ResponseHeaders } from './http-response.ts';
 
 /** What came is no HTTP/1.1, or more of it than anybody may send. */
 export class HttpFault extends Error {
@@ -16,10 +16,7 @@ export type Framing =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'close' };
 
-export interface ResponseHead {
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: ResponseHeaders;
+export interface ResponseHead extends Head {
   readonly framing: Framing;
   /** Whether the connection may carry another request, as far as the head says. */
   readonly isKept: boolean;
@@ -36,8 +33,22 @@ const none: Framing = { kind: 'none' };
 const chunked: Framing = { kind: 'chunked' };
 const close: Framing = { kind: 'close' };
 
-/** Reads a head without the empty line at its end; throws an HttpFault. */
-export function readHead(text: string): ResponseHead {
+/** Reads heads; the same text again is the same head, since what a server answers within a second often differs in its bodies alone. */
+export class HeadReader {
+  #text: string | undefined;
+  #head: ResponseHead | undefined;
+
+  /** Reads a head without the empty line at its end; throws an HttpFault. */
+  read(text: string): ResponseHead {
+    if (this.#head !== undefined && text === this.#text) return this.#head;
+    const head = readHead(text);
+    this.#text = text;
+    this.#head = head;
+    return head;
+  }
+}
+
+function readHead(text: string): ResponseHead {
   const lineEnd = text.indexOf('\r\n');
   const first = statusLine.exec(lineEnd < 0 ? text : text.slice(0, lineEnd));
   if (first === null) throw new HttpFault('the status line is none of HTTP/1.1');
@@ -45,7 +56,8 @@ export function readHead(text: string): ResponseHead {
   const lines = lineEnd < 0 ? '' : text.slice(lineEnd + 2);
   if (!headerLines.test(lines)) throw new HttpFault('a header line is none of HTTP/1.1');
   const headers = fieldsOf(lines);
-  return { status, headers, framing: framingOf(status, headers), ...lifeOf(headers, first[1] === '1') };
+  const framing = framingOf(status, headers);
+  return { ...headOf(status, headers), framing, ...lifeOf(headers, first[1] === '1') };
 }
 
 function fieldsOf(lines: string): Record<string, string | string[]> {

@@ -1,5 +1,5 @@
 /** Reads HTTP/1.1 responses from the bytes of one connection, cut anywhere. */
-import { type Framing, HttpFault, type ResponseHead, readHead } from './http1-head.ts';
+import { type Framing, HeadReader, HttpFault, type ResponseHead } from './http1-head.ts';
 
 /** Who takes what is read; none of it is called while `isPaused`. */
 export interface ResponseSink {
@@ -27,6 +27,7 @@ type Place = 'head' | 'fixed' | 'close' | 'size' | 'chunk' | 'chunkEnd' | 'trail
 
 export class ResponseReader {
   readonly #sink: ResponseSink;
+  readonly #heads: HeadReader;
   #place: Place = 'over';
   /** The start of a head or line whose end has not come. */
   #held: Buffer = nothing;
@@ -34,8 +35,9 @@ export class ResponseReader {
   #informational = 0;
   #trailerBytes = 0;
 
-  constructor(sink: ResponseSink) {
+  constructor(sink: ResponseSink, heads = new HeadReader()) {
     this.#sink = sink;
+    this.#heads = heads;
   }
 
   /** Whether no response is expected, or the last one has ended. */
@@ -109,7 +111,7 @@ export class ResponseReader {
       return chunk.length;
     }
     this.#held = nothing;
-    const head = readHead(bytes.toString('latin1', from, end));
+    const head = this.#heads.read(bytes.toString('latin1', from, end));
     if (head.status === 101) throw new HttpFault('the protocol was changed, which nobody asked for');
     if (head.status >= 200) this.#begin(head);
     else if (++this.#informational > informationalMax)

@@ -7,6 +7,7 @@ import {
   type RequestMessage,
   scanInbound,
 } from '../protocol/message.ts';
+import { byteLength, copySpan, writeText } from '../protocol/short-copy.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 
 /** What a call is about, in the upstream's own words; `member` is where the body says so. */
@@ -58,24 +59,23 @@ function plainBody(
   if (emptied !== undefined && emptied.start < member.end) return undefined;
   const idText = String(id);
   const nameText = JSON.stringify(name);
-  const nameBytes = Buffer.byteLength(nameText);
-  const more = idText.length - (idAt.end - idAt.start) + nameBytes - (member.end - member.start);
+  const more = idText.length - (idAt.end - idAt.start) + byteLength(nameText) - (member.end - member.start);
   const less = emptied === undefined ? 0 : emptied.end - emptied.start - emptyObject.length;
   const out = Buffer.allocUnsafe(bytes.length + more - less);
-  let at = bytes.copy(out, 0, 0, idAt.start);
-  at += out.write(idText, at, 'latin1');
-  at += bytes.copy(out, at, idAt.end, member.start);
-  at += out.write(nameText, at);
-  if (emptied === undefined) bytes.copy(out, at, member.end);
+  let at = copySpan(bytes, 0, idAt.start, out, 0);
+  at = writeText(idText, out, at);
+  at = copySpan(bytes, idAt.end, member.start, out, at);
+  at = writeText(nameText, out, at);
+  if (emptied === undefined) copySpan(bytes, member.end, bytes.length, out, at);
   else {
-    at += bytes.copy(out, at, member.end, emptied.start);
-    at += emptyObject.copy(out, at);
-    bytes.copy(out, at, emptied.end);
+    at = copySpan(bytes, member.end, emptied.start, out, at);
+    at = writeText(emptyObject, out, at);
+    copySpan(bytes, emptied.end, bytes.length, out, at);
   }
   return out;
 }
 
-const emptyObject = Buffer.from('{}');
+const emptyObject = '{}';
 const reserved = 'io.modelcontextprotocol/';
 
 const isReserved = ({ key }: Member): boolean => key.startsWith(reserved);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bearerOf } from '../../src/auth/bearer.ts';
+import { authorizationOf, bearerOf } from '../../src/auth/bearer.ts';
 
 const token = 'mcy_AZaz09-_.~+/=';
 
@@ -7,7 +7,7 @@ describe('the token of a request', () => {
   test.each([[`Bearer ${token}`], [`bearer ${token}`], [`BEARER   ${token}  `]])(
     'is read from %j',
     (value) => {
-      expect(bearerOf(['Host', 'x', 'Authorization', value, 'Accept', 'y'])).toEqual({
+      expect(bearerOf(authorizationOf(['Host', 'x', 'Authorization', value, 'Accept', 'y']))).toEqual({
         kind: 'token',
         token,
       });
@@ -16,7 +16,7 @@ describe('the token of a request', () => {
 
   test('is read whatever the case of the name', () => {
     for (const name of ['authorization', 'AUTHORIZATION', 'aUTHORIZATION'])
-      expect(bearerOf([name, `Bearer ${token}`])).toMatchObject({ kind: 'token' });
+      expect(bearerOf(authorizationOf([name, `Bearer ${token}`]))).toMatchObject({ kind: 'token' });
   });
 
   test.each([
@@ -39,12 +39,12 @@ describe('the token of a request', () => {
     ['malformed', ['Authorization', 'Bearer\ta']],
     ['malformed', ['Authorization', 'Bearer é']],
   ] as const)('is %s in %j', (failure, rawHeaders) => {
-    expect(bearerOf(rawHeaders)).toEqual({ kind: 'none', failure });
+    expect(bearerOf(authorizationOf(rawHeaders))).toEqual({ kind: 'none', failure });
   });
 
   test('of the greatest length is read', () => {
     const value = `Bearer ${'a'.repeat(1_017)}`;
     expect(value).toHaveLength(1_024);
-    expect(bearerOf(['Authorization', value])).toMatchObject({ kind: 'token' });
+    expect(bearerOf(authorizationOf(['Authorization', value]))).toMatchObject({ kind: 'token' });
   });
 });

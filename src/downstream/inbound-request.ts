@@ -1,0 +1,54 @@
+/** Requests as the listener has them made: names of headers are remembered, and a body that is taken as it comes is no stream. */
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { KnownNames } from './known-names.ts';
+
+/** Who takes a body as it is parsed: any number of chunks, then its end, unless the client goes away first. */
+export interface BodyTaker {
+  data(chunk: Buffer): void;
+  end(): void;
+}
+
+export class InboundRequest extends IncomingMessage {
+  #taker: BodyTaker | undefined;
+
+  /** From now on all that comes of the body is this taker's, or the stream's again without one. */
+  takeBody(taker: BodyTaker | undefined): void {
+    this.#taker = taker;
+  }
+
+  /** What was parsed; null for the end. */
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    if (this.#taker === undefined) return super.push(chunk, encoding);
+    if (chunk === null) this.#taker.end();
+    else this.#taker.data(chunk);
+    return true;
+  }
+
+  /** A server resumes what nobody has read; of what was taken there is nothing to read. */
+  override resume(): this {
+    return this.#taker === undefined ? super.resume() : this;
+  }
+}
+
+/** A class of requests that know each other's names of headers, for the `IncomingMessage` of one server. */
+export function inboundRequests(): typeof InboundRequest {
+  const known = new KnownNames();
+  const read = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers')?.get;
+  class KnowingRequest extends InboundRequest {
+    #headers: IncomingHttpHeaders | undefined;
+
+    static {
+      // An accessor, as Node.js has it, though its types call it a property.
+      Object.defineProperty(KnowingRequest.prototype, 'headers', {
+        get(this: KnowingRequest): IncomingHttpHeaders {
+          this.#headers ??= known.read(this.rawHeaders) ?? (read?.call(this) as IncomingHttpHeaders);
+          return this.#headers;
+        },
+        set(this: KnowingRequest, headers: IncomingHttpHeaders) {
+          this.#headers = headers;
+        },
+      });
+    }
+  }
+  return KnowingRequest;
+}

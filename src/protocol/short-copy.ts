@@ -1,0 +1,28 @@
+/** Copies of a few bytes, for which a call of what Node.js has for any number of them costs more than the bytes do. */
+
+/** Up to so many bytes a loop is faster. */
+const loopBytesMax = 512;
+
+/** Copies what is from `start` to `end` to where `at` is; returns the index after it. */
+export function copySpan(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  if (end - start > loopBytesMax) return at + source.copy(target, at, start, end);
+  let to = at;
+  for (let from = start; from < end; from++) target[to++] = source[from] as number;
+  return to;
+}
+
+const isAscii = (text: string): boolean => {
+  if (text.length > loopBytesMax) return false;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
+  return true;
+};
+
+/** How many bytes a text has in UTF-8. */
+export const byteLength = (text: string): number => (isAscii(text) ? text.length : Buffer.byteLength(text));
+
+/** Writes a text in UTF-8 to where `at` is; returns the index after it. */
+export function writeText(text: string, target: Buffer, at: number): number {
+  if (!isAscii(text)) return at + target.write(text, at);
+  for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
+  return at + text.length;
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { byteLength, copySpan, writeText } from '../../src/protocol/short-copy.ts';
+
+const texts = [
+  '',
+  'a',
+  '"näme"',
+  '€',
+  '😀',
+  '\u0000\u007f\u0080',
+  'x'.repeat(511),
+  'x'.repeat(513),
+  'ä'.repeat(600),
+];
+
+test.each(texts.map((text) => [text.slice(0, 20), text]))(
+  'a text is written as Buffer does: %j…',
+  (_, text) => {
+    const bytes = Buffer.from(text);
+    const target = Buffer.alloc(bytes.length + 4, 0x2e);
+    expect(byteLength(text)).toBe(bytes.length);
+    expect(writeText(text, target, 2)).toBe(2 + bytes.length);
+    expect(target.toString('latin1')).toBe(`..${bytes.toString('latin1')}..`);
+  },
+);
+
+test.each([0, 1, 100, 512, 513, 5_000])('a span of %i bytes is copied', (length) => {
+  const source = Buffer.from(Array.from({ length: length + 7 }, (_, at) => at % 251));
+  const target = Buffer.alloc(length + 5, 0xff);
+  expect(copySpan(source, 3, 3 + length, target, 2)).toBe(2 + length);
+  expect(target.subarray(2, 2 + length).equals(source.subarray(3, 3 + length))).toBe(true);
+  expect([target[1], target[2 + length]]).toEqual([0xff, 0xff]);
+});
