@@ -159,10 +159,13 @@ export class Instances {
     const nowMs = this.#options.now();
     for (const [context, slot] of this.#slots) {
       if (isInUse(slot.upstream)) slot.usedMs = nowMs;
-      else if (nowMs - slot.usedMs >= idleMs) this.end(context);
+      // What is asked now may be what a call waits for.
+      else if (nowMs - slot.usedMs >= idleMs && !isAsked(slot.upstream)) this.end(context);
     }
   }
 }
+
+const isAsked = ({ live }: Upstream): boolean => (live?.connection.asksInFlight ?? 0) > 0;
 
 const isInUse = ({ state, live, resources, tasks }: Upstream): boolean =>
   state.kind === 'starting' ||

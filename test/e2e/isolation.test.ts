@@ -120,6 +120,20 @@ describe('an isolated server over stdio', () => {
   });
 });
 
+test('an isolated server is not stopped for want of calls while the first one waits for its lists', async () => {
+  const server = childScript(`
+    on['server/discover'] = ({ reply }) => reply(discovered);
+    on['tools/list'] = async ({ reply }) => {
+      await sleep(800);
+      reply({ tools: [{ name: 'late', inputSchema: { type: 'object' } }], ttlMs: 60000, cacheScope: 'private' });
+    };
+    on['tools/call'] = ({ reply }) => reply({ content: [{ type: 'text', text: 'all the same' }] });`);
+  endings.push(async () => server.stop());
+  const gateway = await gatewayOf({ ...server.server, idleTimeout: '200ms' });
+  expect(textOf(await callTool(gateway.url, 'up__late', {}, as('ann')))).toBe('all the same');
+  expect(server.starts()).toBe(1);
+});
+
 describe('without keys, an isolated server', () => {
   test('runs once for each legacy session, and ends with it', async () => {
     const upstream = await childOf();
