@@ -105,7 +105,7 @@ const rows = {
     show: unit('MiB', 1),
   },
   session: {
-    work: 'heap per idle legacy session',
+    work: 'heap per idle legacy session that made a call',
     better: 'less',
     floor: 2,
     goal: 0.05,

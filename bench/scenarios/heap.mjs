@@ -1,6 +1,6 @@
 /** What an idle session, a listen stream, a child and a tool cost in heap, after forced collections. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listedTools } from '../client.mjs';
+import { listedTools, post } from '../client.mjs';
 import { openStreams } from '../listen-streams.mjs';
 import { asLegacy, startGateway, startMock, stdioMock } from '../servers.mjs';
 import { summary } from '../statistics.mjs';
@@ -24,10 +24,13 @@ async function heapOf(target) {
   return target.ask(1);
 }
 
-async function openSessions(target, count) {
+/** Each makes a call, since a session that was used is more than one that only began. */
+async function openSessions(target, count, name) {
   const atOnce = 50;
+  const one = async () =>
+    post(await asLegacy(target, 'session'), 'tools/call', { name, arguments: { bytes: 200 } });
   for (let opened = 0; opened < count; opened += atOnce)
-    await Promise.all(Array.from({ length: atOnce }, () => asLegacy(target, 'session')));
+    await Promise.all(Array.from({ length: atOnce }, one));
 }
 
 /** The growth from one moment to another, a piece. */
@@ -41,13 +44,13 @@ function growth(before, after, pieces) {
 async function ofSessionsAndStreams(bench) {
   const found = { sessions: [], streams: [] };
   const target = await probed(bench, urls(await startMock(bench), 1));
-  await listedTools(target, 50);
+  const [name] = await listedTools(target, 50);
   // Connections and code that all later rounds share.
-  await openSessions(target, 200);
+  await openSessions(target, 200, name);
   (await openStreams(target, 100))();
   for (let round = 0; round < bench.rounds; round++) {
     const empty = await heapOf(target);
-    await openSessions(target, sessions);
+    await openSessions(target, sessions, name);
     const withSessions = await heapOf(target);
     const close = await openStreams(target, streams);
     const withStreams = await heapOf(target);
