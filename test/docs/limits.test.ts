@@ -65,6 +65,7 @@ const tuning = [
   'policy/worker-allowances.ts lookMs',
   'protocol/answer-stream.ts keyBytesMax',
   'protocol/frames.ts pieceBytesMax',
+  'protocol/short-copy.ts loopBytesMax',
   'protocol/sse.ts looseMax',
   'upstream/child.ts joinBytesMax',
   'upstream/framed-socket.ts joinBytesMax',

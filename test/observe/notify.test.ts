@@ -14,10 +14,11 @@ const log = {
   },
 };
 
-/** A program in place of systemd's: notes its arguments, and a line if two of it run at once. */
-function installProgram(then = ''): void {
+/** A program in place of systemd's: notes its arguments, and a line if two of it run at once; does more before and after that. */
+function installProgram(then = '', first = ''): void {
   const file = join(folder, 'systemd-notify');
   const script = `#!/bin/sh
+${first}
 mkdir "${folder}/lock" || echo overlap >> "${folder}/said"
 echo "$NOTIFY_SOCKET $*" >> "${folder}/said"
 sleep 0.05
@@ -130,7 +131,8 @@ describe('a notifier', () => {
   });
 
   test('gives the program its socket and PATH, and nothing else of the environment', async () => {
-    installProgram(`env > "${folder}/env"`);
+    // Nobody waits long for it to do more than it is for.
+    installProgram('', `export -p > "${folder}/env"`);
     const { ready, close } = create({ MCPYARD_TOKEN: 'a-secret' });
     ready();
     await close();
