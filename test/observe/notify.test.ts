@@ -14,16 +14,17 @@ const log = {
   },
 };
 
-/** A program in place of systemd's: notes its arguments, and a line if two of it run at once; does more before and after that. */
-function installProgram(then = '', first = ''): void {
+/** A program in place of systemd's: notes its arguments, and a line if two of it run at once. It starts but one other, since nobody waits long for it. */
+function installProgram(then = ''): void {
   const file = join(folder, 'systemd-notify');
   const script = `#!/bin/sh
-${first}
-mkdir "${folder}/lock" || echo overlap >> "${folder}/said"
+release() { : > "${folder}/running"; }
+[ -s "${folder}/running" ] && echo overlap >> "${folder}/said"
+echo $$ > "${folder}/running"
 echo "$NOTIFY_SOCKET $*" >> "${folder}/said"
-sleep 0.05
-rmdir "${folder}/lock"
 ${then}
+sleep 0.05
+release
 `;
   writeFileSync(file, script);
   chmodSync(file, 0o755);
@@ -131,8 +132,7 @@ describe('a notifier', () => {
   });
 
   test('gives the program its socket and PATH, and nothing else of the environment', async () => {
-    // Nobody waits long for it to do more than it is for.
-    installProgram('', `export -p > "${folder}/env"`);
+    installProgram(`export -p > "${folder}/env"`);
     const { ready, close } = create({ MCPYARD_TOKEN: 'a-secret' });
     ready();
     await close();
@@ -159,7 +159,7 @@ describe('a notifier', () => {
   });
 
   test('logs once that the program failed, with what it said', async () => {
-    installProgram('echo "no such socket" >&2; exit 1');
+    installProgram('release; echo "no such socket" >&2; exit 1');
     const { ready, stopping, close } = create();
     ready();
     stopping();
@@ -169,7 +169,7 @@ describe('a notifier', () => {
   });
 
   test('does not wait long for a program that hangs where there is more to say, or nothing more', async () => {
-    installProgram('exec sleep 5');
+    installProgram('release; exec sleep 5');
     const { ready, stopping, close } = create();
     const from = performance.now();
     ready();
