@@ -83,6 +83,7 @@ export class Connection {
       version: () => this.#dialect.version,
       roots: options.roots,
       callerRoots: options.callerRoots,
+      isShared: options.callerRoots === undefined && channel.transport !== 'streamable-http',
       rootsChanged: () => this.notify('notifications/roots/list_changed'),
       answer: (body) => void channel.post(Buffer.from(body), this.#ownHeaders('')),
       cancel: (id) => this.#cancel(id),
@@ -255,6 +256,12 @@ export class Connection {
   }
 
   #exchange(call: Call, method: string, bodyOf: (id: number) => Buffer, target: Target): Promise<Reply> {
+    const turn = this.#calls.hasLeft ? this.#questions.turnOf(call) : undefined;
+    if (turn === undefined) return this.#begin(call, method, bodyOf, target);
+    return turn.then(() => this.#begin(call, method, bodyOf, target));
+  }
+
+  #begin(call: Call, method: string, bodyOf: (id: number) => Buffer, target: Target): Promise<Reply> {
     // Given up while it waited for its turn: nothing is sent, so that there is nothing to cancel either.
     if (call.signal.cause !== undefined) return Promise.reject(call.signal.cause);
     const id = this.#takeId();

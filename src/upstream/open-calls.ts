@@ -1,5 +1,6 @@
 /** The calls that are open at one server, and which of them a message outside their own streams may be about. */
 import type { CallExchange } from './exchange.ts';
+import { LeftCalls } from './left-calls.ts';
 import { SlotTable } from './slots.ts';
 
 /** So long a cancelled call may still have something to say. */
@@ -10,7 +11,8 @@ export class OpenCalls {
   readonly #calls = new SlotTable<CallExchange>();
   /** They count as unanswered, since what they still say must not be taken for another's. */
   readonly #cancelled = new Map<number, NodeJS.Timeout>();
-
+  /** Undefined where there are none, which is nearly always. */
+  #left: LeftCalls | undefined;
   #added = 0;
 
   /** How many there were, ever. */
@@ -33,6 +35,23 @@ export class OpenCalls {
 
   delete(id: number): void {
     this.#calls.delete(id);
+    if (this.#left !== undefined) this.#leftOver(id);
+  }
+
+  /** The caller of this one refused to answer, and the server may take a moment to end it. */
+  left(id: number): void {
+    this.#left ??= new LeftCalls();
+    this.#left.add(id);
+  }
+
+  get hasLeft(): boolean {
+    return this.#left !== undefined;
+  }
+
+  /** Resolves when the next call could be asked something; undefined where that is so now, or will not be soon. */
+  untilLeftEnd(): Promise<void> | undefined {
+    const isAlone = this.#left?.size === this.#calls.size && this.#cancelled.size === 0;
+    return isAlone ? this.#left?.wait() : undefined;
   }
 
   /** The server was told that this one is cancelled. */
@@ -63,5 +82,11 @@ export class OpenCalls {
   close(): void {
     for (const timer of this.#cancelled.values()) clearTimeout(timer);
     this.#cancelled.clear();
+    this.#left?.close();
+  }
+
+  #leftOver(id: number): void {
+    this.#left?.over(id);
+    if (this.#left?.size === 0) this.#left = undefined;
   }
 }

@@ -37,6 +37,8 @@ export interface QuestionsOptions {
   readonly roots: readonly string[];
   /** Where all calls are of one caller: its roots. */
   readonly callerRoots: CallerRoots | undefined;
+  /** Whether its questions come on one channel with those of all callers, and do not say whose they are. */
+  readonly isShared: boolean;
   /** Sends an answer to the server. */
   answer(body: string): void;
   /** Tells the server that its roots are others now. */
@@ -122,6 +124,21 @@ export class Questions {
       ...inputRequired(call, { [key]: { method: 'roots/list' } }, state),
       leave: () => void leave(),
     };
+  }
+
+  /** Resolves when a call may be sent that can be asked, behind one whose caller refused a moment ago; undefined where it need not wait. */
+  turnOf(call: Call): Promise<void> | undefined {
+    const { elicitation, sampling } = capabilitiesOf(call);
+    if (elicitation === undefined && sampling === undefined) return undefined;
+    const turn = this.#options.calls.untilLeftEnd();
+    if (turn === undefined) return undefined;
+    return new Promise((resolve, reject) => {
+      call.signal.listen(reject);
+      void turn.then(() => {
+        call.signal.unlisten();
+        resolve();
+      });
+    });
   }
 
   /** Takes a call up again with its caller's answers; throws an RpcError where its state or its answers are no good. */
@@ -279,6 +296,8 @@ export class Questions {
     exchange.leave();
     this.#unanswered(question);
     for (const next of this.#queues.get(exchange) ?? []) this.#unanswered(next);
+    if (exchange.isOver) return;
+    if (this.#options.isShared) this.#options.calls.left(exchange.id);
     const timer = setTimeout(() => {
       if (!exchange.isOver) this.#cancel(exchange);
     }, leftMs);

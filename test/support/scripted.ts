@@ -193,10 +193,10 @@ const discovered = ${JSON.stringify(discovered())};
 const initialized = ${JSON.stringify(initialized())};
 const lists = { 'tools/list': 'tools', 'prompts/list': 'prompts', 'resources/list': 'resources', 'resources/templates/list': 'resourceTemplates' };
 const on = {};
-const answer = async ({ id, method, params }) => {
+const answer = async ({ id, method, params, error }) => {
   const reply = (result) => write({ id, result });
   const fail = (code, message, data) => write({ id, error: { code, message, data } });
-  if (on[method]) return on[method]({ id, params, reply, fail });
+  if (on[method]) return on[method]({ id, params, error, reply, fail });
   if (lists[method]) return reply({ [lists[method]]: [] });
   if (id !== undefined) fail(-32601, 'Method not found');
 };
@@ -208,7 +208,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 
 /**
  * A child that runs `code`, which fills `on` with a function per method: it gets `id`, `params`, `reply(result)` and
- * `fail(code, message, data)`, and may use `write(message)`, `sleep(ms)`, `discovered` and `initialized`.
+ * `fail(code, message, data)`, and may use `write(message)`, `sleep(ms)`, `discovered` and `initialized`. Answers to its own
+ * questions have no method: `on.undefined` gets their `id` and `error`.
  */
 export function childScript(code: string): ScriptedChild {
   const folder = mkdtempSync(join(tmpdir(), 'child-'));

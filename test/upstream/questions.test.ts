@@ -15,14 +15,20 @@ const scan = { strict: false, depthMax: 64 };
 type Json = Readonly<Record<string, unknown>>;
 
 /** A legacy server on one channel, of one caller where it is isolated; what it says is up to the test. */
-function connect({ isolated = false }: { isolated?: boolean } = {}) {
+function connect({
+  isolated = false,
+  transport = 'stdio',
+}: {
+  isolated?: boolean;
+  transport?: Channel['transport'];
+} = {}) {
   const sent: { readonly id: number; readonly method: string; readonly exchange: Exchange }[] = [];
   const posted: Json[] = [];
   const refused: string[] = [];
   const logged: string[] = [];
   const nothing = () => undefined;
   const channel: Channel = {
-    transport: 'stdio',
+    transport,
     send: ({ id, method }, exchange) => sent.push({ id, method, exchange }),
     post: (body) => {
       posted.push(JSON.parse(body.toString()));
@@ -74,6 +80,8 @@ interface Calling {
   reply(): Json | undefined;
   /** The caller answers nothing of what it was asked. */
   refuse(): void;
+  /** The caller wants no answer any more. */
+  abort(): void;
 }
 
 /** A call of somebody who can be asked. */
@@ -113,7 +121,12 @@ function callTool(
     .catch((error: unknown) => {
       reply = { failed: String(error) };
     });
-  return { heard, reply: () => reply, refuse: () => leave?.('refused') };
+  return {
+    heard,
+    reply: () => reply,
+    refuse: () => leave?.('refused'),
+    abort: () => call.signal.abort(new Error('gone')),
+  };
 }
 
 const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0);
@@ -205,6 +218,112 @@ describe('a question on a channel that several callers share', () => {
     callTool(at, 'one', { capabilities: { roots: {} } });
     at.says({ id: 'q', method: 'roots/list' });
     expect(at.answerTo('q')).toMatchObject({ result: { roots: [{ uri: 'file:///configured' }] } });
+  });
+});
+
+describe('a call that follows one whose caller refused to answer', () => {
+  type At = ReturnType<typeof connect>;
+
+  /** A call whose caller refused, and which the server has not ended. */
+  async function left(at: At): Promise<void> {
+    const gone = callTool(at, 'gone');
+    at.says({ id: 'q1', method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } });
+    await settle();
+    gone.refuse();
+  }
+  const end = ({ sent }: At, which = 0): void => {
+    const exchange = sent[which]?.exchange;
+    exchange?.reply(Buffer.from(`{"jsonrpc":"2.0","id":${sent[which]?.id},"result":{"content":[]}}`));
+  };
+
+  test.each(['stdio', 'sse'] as const)(
+    'is sent once that is over, so that it can be asked itself (%s)',
+    async (transport) => {
+      const at = connect({ transport });
+      await left(at);
+      const next = callTool(at, 'next');
+      await vi.advanceTimersByTimeAsync(999);
+      expect(at.sent).toHaveLength(1);
+      expect(at.connection.callsInFlight).toBe(1);
+      end(at);
+      await settle();
+      expect(at.sent).toHaveLength(2);
+      at.elicits('q2');
+      await settle();
+      expect(isAsked(next)).toBe(true);
+    },
+  );
+
+  test('is sent a second after it was refused at the latest, and can not be asked before it is over', async () => {
+    const at = connect();
+    await left(at);
+    await vi.advanceTimersByTimeAsync(400);
+    callTool(at, 'next');
+    await vi.advanceTimersByTimeAsync(599);
+    expect(at.sent).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(at.sent).toHaveLength(2);
+    at.elicits('q2');
+    expect(at.answerTo('q2')).toMatchObject({ error: { code: -32601 } });
+    end(at, 1);
+    await settle();
+    callTool(at, 'third');
+    expect(at.sent).toHaveLength(3);
+  });
+
+  test.each<[string, Parameters<typeof connect>[0], Parameters<typeof callTool>[2]]>([
+    ['its caller can not be asked', {}, { capabilities: { roots: {} } }],
+    ["the server is one caller's", { isolated: true }, {}],
+    ['questions come on the streams of their calls', { transport: 'streamable-http' }, {}],
+  ])('is sent at once where %s', async (_, server, calling) => {
+    const at = connect(server);
+    await left(at);
+    callTool(at, 'next', calling);
+    expect(at.sent).toHaveLength(2);
+  });
+
+  test('is sent at once where another stands in the way of its questions all the same', async () => {
+    const at = connect();
+    await left(at);
+    callTool(at, 'other', { capabilities: {} });
+    callTool(at, 'next');
+    expect(at.sent).toHaveLength(3);
+    at.elicits('q2');
+    expect(at.answerTo('q2')).toMatchObject({ error: { code: -32601 } });
+  });
+
+  test('is not sent where its caller gives up first', async () => {
+    const at = connect();
+    await left(at);
+    const next = callTool(at, 'next');
+    next.abort();
+    await settle();
+    expect(next.reply()).toEqual({ failed: 'Error: gone' });
+    const posted = at.posted.length;
+    end(at);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([at.sent.length, at.posted.length]).toEqual([1, posted]);
+  });
+
+  test('waits with 15 others at most', async () => {
+    const at = connect();
+    await left(at);
+    for (let index = 0; index < 17; index++) callTool(at, `next ${index}`);
+    expect(at.sent).toHaveLength(2);
+    end(at);
+    await settle();
+    expect(at.sent).toHaveLength(18);
+  });
+
+  test('learns from the channel that it was closed', async () => {
+    const at = connect();
+    await left(at);
+    callTool(at, 'next');
+    const timers = vi.getTimerCount();
+    await at.connection.close();
+    await settle();
+    expect(at.sent).toHaveLength(2);
+    expect(vi.getTimerCount()).toBe(timers - 1);
   });
 });
 
