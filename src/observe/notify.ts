@@ -13,9 +13,18 @@ export interface Notifier {
   close(): Promise<void>;
 }
 
+/** How long a program has to send its message, after which it is ended. */
+export interface Graces {
+  /** Where another message waits; where the watchdog has to be fed sooner, that is the time. */
+  readonly waitingMs: number;
+  /** Once the gateway stops, and at least. */
+  readonly endMs: number;
+}
+
 export interface NotifierOptions {
   /** The gateway's own: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID and PATH. */
   readonly env: NodeJS.ProcessEnv;
+  readonly graces?: Graces;
   readonly log: Pick<Log, 'warn'>;
 }
 
@@ -27,14 +36,17 @@ interface Message {
 }
 
 const program = 'systemd-notify';
+const readyWord = 'READY=1';
 /** It waits 5 s by itself until systemd has read the message, since systemd asks who sent it. */
 const sendMs = 6_000;
-/** Where another message waits, the one before has long been sent after this time. */
-const graceMs = 500;
+/** Where another message waits, the one before has long been sent after this time, unless the machine is very slow. */
+const waitingMs = 3_000;
+/** Once the gateway stops, what it was before matters no more. */
+const endMs = 500;
 const complaintLengthMax = 300;
 
 /** A notifier for this process; a silent one where the environment names no NOTIFY_SOCKET. */
-export function createNotifier({ env, log }: NotifierOptions): Notifier {
+export function createNotifier({ env, log, graces = { waitingMs, endMs } }: NotifierOptions): Notifier {
   const socket = env['NOTIFY_SOCKET'];
   if (!socket) return { ready() {}, reloading() {}, stopping() {}, close: () => Promise.resolve() };
   const allowedMs = watchdogMs(env);
@@ -42,7 +54,9 @@ export function createNotifier({ env, log }: NotifierOptions): Notifier {
   const food = feedMs === undefined ? [] : ['WATCHDOG=1'];
   let waiting: readonly Message[] = [];
   let sending: Promise<void> | undefined;
-  let hurry = (): void => {};
+  let current: Sent | undefined;
+  /** What may not have been sent, and is true still. */
+  let unsure: readonly string[] = [];
   let isClosing = false;
   let feeding: NodeJS.Timeout | undefined;
   let complained = false;
@@ -53,23 +67,32 @@ export function createNotifier({ env, log }: NotifierOptions): Notifier {
     sending ??= sendAll();
   }
 
+  function hurry(): void {
+    if (isClosing || waiting.some(({ state }) => state === 'stopping')) current?.hurry(graces.endMs);
+    else if (waiting.length > 0)
+      current?.hurry(Math.max(graces.endMs, Math.min(graces.waitingMs, feedMs ?? graces.waitingMs)));
+  }
+
   async function sendAll(): Promise<void> {
     for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
       waiting = waiting.slice(1);
-      const sent = send(next.assignments, { PATH: env['PATH'], NOTIFY_SOCKET: socket });
-      hurry = sent.hurry;
-      if (waiting.length > 0 || isClosing) hurry();
-      const failure = await sent.failure;
-      if (failure === undefined || complained) continue;
+      if (next.state !== 'alive') unsure = [];
+      current = send([...unsure, ...next.assignments], { PATH: env['PATH'], NOTIFY_SOCKET: socket });
+      hurry();
+      const ended = await current.ended;
+      if (ended.kind === 'sent') unsure = [];
+      else if (next.state === 'ready') unsure = [readyWord];
+      if (ended.kind !== 'failed' || complained) continue;
       complained = true;
-      log.warn({ socket }, `systemd can't be told how the gateway is: ${failure}`);
+      log.warn({ socket }, `systemd can't be told how the gateway is: ${ended.why}`);
     }
+    current = undefined;
     sending = undefined;
   }
 
   return {
     ready() {
-      say('ready', 'READY=1');
+      say('ready', readyWord);
       if (feedMs !== undefined) feeding ??= setInterval(() => say('alive'), feedMs).unref();
     },
     reloading: () => say('reloading', 'RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1_000n}`),
@@ -99,18 +122,23 @@ function withNext(waiting: readonly Message[], next: Message): readonly Message[
   return [...(again < 0 ? states : states.slice(0, again)), next];
 }
 
+type Ended =
+  | { readonly kind: 'sent' }
+  /** It was not waited for, and has most likely been sent. */
+  | { readonly kind: 'hurried' }
+  | { readonly kind: 'failed'; readonly why: string };
+
 interface Sent {
-  /** What went wrong, if anything, once the program has ended. */
-  readonly failure: Promise<string | undefined>;
-  /** Ends the program when it has had its time to send. */
-  hurry(): void;
+  /** How it went, once the program has ended. */
+  readonly ended: Promise<Ended>;
+  /** Ends the program when it has had this time to send, counted from its start. */
+  hurry(graceMs: number): void;
 }
 
 function send(assignments: readonly string[], env: NodeJS.ProcessEnv): Sent {
-  const startedAt = performance.now();
   const impatience = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  const ended = new Promise<string | undefined>((resolve, reject) => {
+  const ended = new Promise<Ended>((resolve, reject) => {
     const child = spawn(program, [`--pid=${process.pid}`, ...assignments], {
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -127,20 +155,26 @@ function send(assignments: readonly string[], env: NodeJS.ProcessEnv): Sent {
       if (!impatience.signal.aborted) reject(error);
     });
     child.on('exit', () => {
-      if (impatience.signal.aborted) resolve(undefined);
+      if (impatience.signal.aborted) resolve({ kind: 'hurried' });
     });
     child.on('close', (code, signal) => {
       const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-      resolve(code === 0 ? undefined : `\`${program}\` ${how}: ${complaint.trim()}`);
+      resolve(
+        code === 0 ? { kind: 'sent' } : { kind: 'failed', why: `\`${program}\` ${how}: ${complaint.trim()}` },
+      );
     });
-  });
-  const failure = ended
-    .catch((error: Error) => `\`${program}\` could not be run: ${error.message}`)
+  })
+    .catch(
+      (error: Error): Ended => ({ kind: 'failed', why: `\`${program}\` could not be run: ${error.message}` }),
+    )
     .finally(() => clearTimeout(timer));
+  // A slow machine may take long to start it.
+  const startedAt = performance.now();
   return {
-    failure,
-    hurry() {
-      timer ??= setTimeout(() => impatience.abort(), startedAt + graceMs - performance.now()).unref();
+    ended,
+    hurry(graceMs) {
+      clearTimeout(timer);
+      timer = setTimeout(() => impatience.abort(), startedAt + graceMs - performance.now()).unref();
     },
   };
 }

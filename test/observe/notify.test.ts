@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createNotifier, type Notifier } from '../../src/observe/notify.ts';
+import { createNotifier, type Graces, type Notifier } from '../../src/observe/notify.ts';
 
 let folder = '';
 let notifier: Notifier | undefined;
@@ -14,17 +14,19 @@ const log = {
   },
 };
 
-/** A program in place of systemd's: notes its arguments, and a line if two of it run at once. It starts but one other, since nobody waits long for it. */
-function installProgram(then = ''): void {
+/** A program in place of systemd's: notes its arguments, and a line if the one before still runs. */
+function installProgram(then = '', first = ''): void {
   const file = join(folder, 'systemd-notify');
   const script = `#!/bin/sh
-release() { : > "${folder}/running"; }
-[ -s "${folder}/running" ] && echo overlap >> "${folder}/said"
-echo $$ > "${folder}/running"
+if [ -e "${folder}/pid" ]; then
+  read -r before < "${folder}/pid"
+  kill -0 "$before" 2> /dev/null && echo overlap >> "${folder}/said"
+fi
+echo $$ > "${folder}/pid"
+${first}
 echo "$NOTIFY_SOCKET $*" >> "${folder}/said"
-${then}
 sleep 0.05
-release
+${then}
 `;
   writeFileSync(file, script);
   chmodSync(file, 0o755);
@@ -39,10 +41,14 @@ const said = (): readonly string[] => {
 const told = (): readonly string[] =>
   said().map((line) => line.replace(`/run/socket --pid=${process.pid} `, ''));
 
-function create(env: NodeJS.ProcessEnv = {}): Notifier {
+/** Longer than a slow machine takes for the program. */
+const patient: Graces = { waitingMs: 20_000, endMs: 20_000 };
+
+function create(env: NodeJS.ProcessEnv = {}, graces: Graces | undefined = patient): Notifier {
   notifier = createNotifier({
     env: { PATH: `${folder}:/usr/bin:/bin`, NOTIFY_SOCKET: '/run/socket', ...env },
     log,
+    graces,
   });
   return notifier;
 }
@@ -159,7 +165,7 @@ describe('a notifier', () => {
   });
 
   test('logs once that the program failed, with what it said', async () => {
-    installProgram('release; echo "no such socket" >&2; exit 1');
+    installProgram('echo "no such socket" >&2; exit 1');
     const { ready, stopping, close } = create();
     ready();
     stopping();
@@ -168,18 +174,63 @@ describe('a notifier', () => {
     expect(warnings).toEqual([expect.stringMatching(/exited with code 1: no such socket$/)]);
   });
 
-  test('does not wait long for a program that hangs where there is more to say, or nothing more', async () => {
-    installProgram('release; exec sleep 5');
-    const { ready, stopping, close } = create();
+  test('does not wait for a program that hangs where there is more to say, or nothing more', async () => {
+    installProgram('exec sleep 30');
+    const { ready, reloading, close } = create({}, { waitingMs: 1_000, endMs: 10 });
     const from = performance.now();
     ready();
+    await expect.poll(told).toEqual(['READY=1']);
+    reloading();
+    await expect.poll(told).toEqual(['READY=1', expect.stringMatching(/^RELOADING=1 /)]);
+    expect(performance.now() - from).toBeGreaterThan(950);
+    await close();
+    expect(warnings).toEqual([]);
+  });
+
+  test('says at once that the gateway stops, whatever hangs', async () => {
+    installProgram('exec sleep 30');
+    const { ready, stopping, close } = create({}, { ...patient, endMs: 10 });
+    ready();
+    await expect.poll(told).toEqual(['READY=1']);
     stopping();
+    await expect.poll(told, { timeout: 5_000 }).toEqual(['READY=1', 'STOPPING=1']);
+    await close();
+  });
+
+  test('has 2 s at the end, however much is still to be said', async () => {
+    installProgram('exec sleep 30');
+    notifier = createNotifier({
+      env: { PATH: `${folder}:/usr/bin:/bin`, NOTIFY_SOCKET: '/run/socket' },
+      log,
+    });
+    const { ready, reloading, stopping, close } = notifier;
+    ready();
+    reloading();
+    ready();
+    stopping();
+    const from = performance.now();
     await close();
     const waitedMs = performance.now() - from;
-    expect(told()).toEqual(['READY=1', 'STOPPING=1']);
-    expect(waitedMs).toBeGreaterThan(900);
-    // Both would take 10 s.
+    expect(waitedMs).toBeGreaterThan(1_900);
+    // The four would take 24 s.
     expect(waitedMs).toBeLessThan(9_000);
     expect(warnings).toEqual([]);
+  });
+
+  test('gives a slow program more time where another message waits than at the end', async () => {
+    installProgram('', 'sleep 0.3');
+    const { reloading, ready } = create({}, { ...patient, endMs: 10 });
+    reloading();
+    ready();
+    await expect.poll(() => told().length).toBe(2);
+    expect(told()).toEqual([expect.stringMatching(/^RELOADING=1 /), 'READY=1']);
+  });
+
+  test('says again that the gateway is ready, where the first time may have come to nothing', async () => {
+    installProgram('', `if mkdir "${folder}/once" 2> /dev/null; then exec sleep 30; fi`);
+    const { ready } = create({ WATCHDOG_USEC: '1000000' }, { waitingMs: 10, endMs: 10 });
+    ready();
+    await expect.poll(told).toContain('WATCHDOG=1');
+    expect(told()[0]).toBe('READY=1 WATCHDOG=1');
   });
 });
