@@ -5,7 +5,7 @@ import { createSeal } from './auth/seal.ts';
 import type { Config } from './config/config.ts';
 import type { Core } from './core.ts';
 import type { Edges } from './downstream/edge.ts';
-import { LegacyEdge } from './downstream/legacy.ts';
+import { LegacyEdge, resumeMs } from './downstream/legacy.ts';
 import type { Peers } from './downstream/peers.ts';
 import { ProjectedPages } from './downstream/projection.ts';
 import { Sessions } from './downstream/session.ts';
@@ -13,6 +13,7 @@ import type { MessagesContext } from './downstream/session-messages.ts';
 import { Silence } from './downstream/silence.ts';
 import { SseEdge } from './downstream/sse-edge.ts';
 import { StdioEdge } from './downstream/stdio.ts';
+import { ToldStreams } from './downstream/told-streams.ts';
 import { supportedVersions } from './gateway/discover.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -93,6 +94,7 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
   const sessions = buildSessions(core, parts, live);
   const silence = new Silence(silenceMs);
   const turn = new TurnEnd(setImmediate);
+  const told = new ToldStreams(resumeMs);
   const sharedOf = (next: Config) => ({
     ...messages(next, core, parts),
     silenceMs,
@@ -117,6 +119,7 @@ export function buildEdges(config: Config, core: Core, parts: EdgeParts): LiveEd
         silence,
         turn,
         sessions,
+        told,
         changes,
         logs,
         eventBytesMax: next.limits.resultBytesMax,

@@ -66,6 +66,16 @@ export class EventStream {
     this.#options = options;
   }
 
+  /** How much of it is kept. */
+  get keptBytes(): number {
+    return this.#keptBytes;
+  }
+
+  /** Whether nothing more will come. */
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
   get isConnected(): boolean {
     return this.#res !== undefined;
   }
@@ -90,7 +100,7 @@ export class EventStream {
     if (!this.#ended) this.#event(message);
   }
 
-  /** The last message; afterwards the stream ends, once the client has it. */
+  /** The last message; afterwards the stream ends. It can be resumed still, since nobody knows here whether the client has it. */
   end(message: Buffer): void {
     if (this.#ended) return;
     this.#event(message);
@@ -115,7 +125,6 @@ export class EventStream {
     clearTimeout(this.#timer);
     if (this.#over) return;
     this.#over = true;
-    this.#kept.length = 0;
     this.#options.over();
   }
 

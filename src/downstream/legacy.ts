@@ -20,9 +20,11 @@ import type { Session, Sessions } from './session.ts';
 import { answerRequest, type MessagesContext, takeNotification, takeResponse } from './session-messages.ts';
 import type { Speaker } from './session-settings.ts';
 import type { Silence } from './silence.ts';
+import type { ToldStreams } from './told-streams.ts';
 
 export interface LegacyOptions extends MessagesContext {
   readonly sessions: Sessions;
+  readonly told: ToldStreams;
   readonly changes: Changes;
   readonly logs: Logs;
   readonly silenceMs: number;
@@ -44,7 +46,7 @@ export interface Posted {
 
 const keptEventsMax = 500;
 const keptBytesMax = 1024 * 1024;
-const resumeMs = 60_000;
+export const resumeMs = 60_000;
 
 const refusal = (status: number, message: string): RpcError =>
   new RpcError(code.invalidRequest, message, { status });
@@ -169,7 +171,8 @@ export class LegacyEdge {
   #resumed(req: IncomingMessage, res: ServerResponse, session: Session): boolean {
     const event = eventOf(req);
     if (event === undefined) return false;
-    const stream = this.#options.sessions.alive(session)?.stream(event.stream);
+    const { sessions, told } = this.#options;
+    const stream = sessions.alive(session)?.stream(event.stream) ?? told.find(session, event.stream);
     stream?.resume(res, event.number);
     return stream !== undefined;
   }
@@ -235,9 +238,12 @@ export class LegacyEdge {
 
   /** The stream of one request's answer. */
   #answerStream(session: Session): EventStream {
-    const { sessions } = this.#options;
+    const { sessions, told } = this.#options;
     const stream: EventStream = new EventStream(
-      this.#streamOptions(session, () => sessions.alive(session)?.removeStream(stream)),
+      this.#streamOptions(session, () => {
+        if (stream.isEnded) told.keep(session, stream);
+        sessions.alive(session)?.removeStream(stream);
+      }),
     );
     sessions.enliven(session)?.addStream(stream);
     return stream;

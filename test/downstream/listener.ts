@@ -8,6 +8,7 @@ import { ProjectedPages } from '../../src/downstream/projection.ts';
 import { type DownstreamOptions, startDownstream } from '../../src/downstream/server.ts';
 import { Sessions } from '../../src/downstream/session.ts';
 import { Silence } from '../../src/downstream/silence.ts';
+import { ToldStreams } from '../../src/downstream/told-streams.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { Handler } from '../../src/gateway/layers.ts';
 import { Logs } from '../../src/gateway/logs.ts';
@@ -97,6 +98,7 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
       legacy: new LegacyEdge({
         ...shared,
         sessions,
+        told: new ToldStreams(60_000),
         changes,
         eventBytesMax: 1024 * 1024,
         replica: 'here',

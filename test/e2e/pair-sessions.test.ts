@@ -102,6 +102,24 @@ describeEras('a session', ({ start, transport }) => {
         expect(rest.at(-1)).toMatchObject({ id: 1, result: { content: [{ text: 'Took 8 steps' }] } });
       });
 
+      test('is told the end of a stream again that broke unseen, after all of it was written', async () => {
+        const headers = await begin(version);
+        const events = eventsOf(await post(headers, progress(1, 2)));
+        const told: Event[] = [];
+        for (let event = await events.next(); event !== undefined; event = await events.next())
+          if (event.data !== '') told.push(event);
+        const resumed = eventsOf(
+          await fetch(gateway.url, {
+            headers: { ...headers, accept: 'text/event-stream', 'last-event-id': told[0]?.id ?? '' },
+          }),
+        );
+        const again: Event[] = [];
+        for (let event = await resumed.next(); event !== undefined; event = await resumed.next())
+          again.push(event);
+        expect(again).toEqual(told.slice(1));
+        expect(JSON.parse(again.at(-1)?.data ?? '')).toMatchObject({ id: 1, result: {} });
+      });
+
       test('is over with DELETE, which cancels what is open: 404 from then on', async () => {
         const headers = await begin(version);
         const events = eventsOf(await post(headers, progress(1, 500)));
