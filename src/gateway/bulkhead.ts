@@ -78,7 +78,8 @@ export class Bulkhead {
   judge(connection: Connection, verdict: Verdict, wasProbe: boolean, error: Error | undefined): void {
     if (connection !== this.#connection) return;
     if (verdict === 'fails') this.#lastError = error;
-    this.#tell(this.breaker.ended(verdict, wasProbe, this.#options.nowMs()));
+    // The time matters to failures alone, which are rare.
+    this.#tell(this.breaker.ended(verdict, wasProbe, verdict === 'works' ? 0 : this.#options.nowMs()));
   }
 
   #tell(change: 'opened' | 'closed' | undefined): void {

@@ -121,11 +121,9 @@ function send(
   const headers = paramHeaders(call, found, isModernHttp, options.metrics);
   const startMs = options.nowMs();
   const isProbe = bulkhead.admit(connection, startMs);
-  const deadline = options.deadlines.start(call, {
-    upstream: upstream.name,
-    timeoutMs: server.timeoutMs,
-    maxTimeoutMs: server.maxTimeoutMs,
-  });
+  const { timeoutMs, maxTimeoutMs } = server;
+  const limits = { upstream: upstream.name, timeoutMs, maxTimeoutMs };
+  const deadline = options.deadlines.start(call, limits, startMs);
   const measure = (error: string | undefined, outcome: BridgeOutcome): void => {
     const ms = options.nowMs() - startMs;
     call.upstreamMs += ms;

@@ -27,8 +27,7 @@ class Deadline implements Renewable, Linked {
   readonly #endMs: number;
   #dueMs: number;
 
-  constructor(call: Call, limits: DeadlineLimits, nowMs: () => number) {
-    const startMs = nowMs();
+  constructor(call: Call, limits: DeadlineLimits, startMs: number, nowMs: () => number) {
     this.call = call;
     this.limits = limits;
     this.#nowMs = nowMs;
@@ -67,9 +66,9 @@ export class Deadlines {
     this.#nowMs = nowMs;
   }
 
-  /** Aborts the call when its time is over, unless `end` comes first. */
-  start(call: Call, limits: DeadlineLimits): Deadline {
-    const deadline = new Deadline(call, limits, this.#nowMs);
+  /** Aborts the call when its time is over, which began at `startMs`, unless `end` comes first. */
+  start(call: Call, limits: DeadlineLimits, startMs = this.#nowMs()): Deadline {
+    const deadline = new Deadline(call, limits, startMs, this.#nowMs);
     call.deadline = deadline;
     this.#open.add(deadline);
     if (this.#timer === undefined) {
