@@ -33,7 +33,7 @@ export class InboundRequest extends IncomingMessage {
 /** A class of requests that know each other's names of headers, for the `IncomingMessage` of one server. */
 export function inboundRequests(): typeof InboundRequest {
   const known = new KnownNames();
-  const read = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers')?.get;
+  const plain = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers');
   class KnowingRequest extends InboundRequest {
     #headers: IncomingHttpHeaders | undefined;
 
@@ -41,11 +41,12 @@ export function inboundRequests(): typeof InboundRequest {
       // An accessor, as Node.js has it, though its types call it a property.
       Object.defineProperty(KnowingRequest.prototype, 'headers', {
         get(this: KnowingRequest): IncomingHttpHeaders {
-          this.#headers ??= known.read(this.rawHeaders) ?? (read?.call(this) as IncomingHttpHeaders);
+          this.#headers ??= known.read(this.rawHeaders) ?? (plain?.get?.call(this) as IncomingHttpHeaders);
           return this.#headers;
         },
         set(this: KnowingRequest, headers: IncomingHttpHeaders) {
           this.#headers = headers;
+          plain?.set?.call(this, headers);
         },
       });
     }
