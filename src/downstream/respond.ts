@@ -42,6 +42,8 @@ export class Responder implements Quiet, Waiting {
   readonly #options: ResponderOptions;
   #isStream = false;
   #text = '';
+  /** What is written in the place of the text. */
+  #parts: readonly Buffer[] | undefined;
   #over = false;
 
   constructor(res: ServerResponse, options: ResponderOptions) {
@@ -75,7 +77,7 @@ export class Responder implements Quiet, Waiting {
     } else if (this.#isStream) {
       this.#writeEvent(reply.parts);
       this.#res.end();
-    } else this.#json(reply.parts, reply.status);
+    } else this.#json(reply);
   }
 
   /** The one place where errors become bytes. */
@@ -92,22 +94,24 @@ export class Responder implements Quiet, Waiting {
     this.#res.end();
   }
 
-  #json(parts: readonly Buffer[], status: number): void {
+  #json({ parts, status, release }: Reply): void {
     let bytes = 0;
     for (const part of parts) bytes += part.length;
     this.#res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(bytes)]);
-    if (bytes <= joinBytesMax) {
-      // As text, head and body leave in one write; Latin-1 keeps every byte.
-      this.#text = Buffer.concat(parts, bytes).toString('latin1');
-      if (this.#options.silence.isEmpty) this.flush();
-      else this.#options.turn.add(this);
-      return;
+    // As text, head and body leave in one write; Latin-1 keeps every byte.
+    if (bytes <= joinBytesMax) this.#text = Buffer.concat(parts, bytes).toString('latin1');
+    else {
+      this.#parts = parts;
+      // The kernel has taken all by then; what is cut off before keeps its bytes.
+      if (release !== undefined) this.#res.once('finish', release);
     }
-    writeJoined(this.#res, parts);
+    if (this.#options.silence.isEmpty) this.flush();
+    else this.#options.turn.add(this);
   }
 
   flush(): void {
-    endAsText(this.#res, this.#text);
+    if (this.#parts === undefined) endAsText(this.#res, this.#text);
+    else writeJoined(this.#res, this.#parts);
   }
 
   #open(): void {

@@ -52,6 +52,8 @@ export interface Reply {
   readonly outcome: Outcome;
   /** The HTTP status that the specification binds to this answer; 200 for nearly all. */
   readonly status: number;
+  /** To be called once by whoever is done with the parts, if at all: from then on their bytes are another's. */
+  readonly release?: () => void;
   /** Where a server waits for answers to its questions: tells it that none will come, since the caller refused or went away. */
   readonly leave?: (why: 'refused' | 'cancelled') => void;
 }

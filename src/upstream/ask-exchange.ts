@@ -1,7 +1,7 @@
 /** A request of the gateway's own. */
 import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { RpcError } from '../protocol/errors.ts';
-import { ChannelError, type Exchange, type IncomingRest } from './channel.ts';
+import { ChannelError, type Exchange, type IncomingRest, type Seen } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
 import { gather } from './gathered.ts';
@@ -30,7 +30,7 @@ export class AskExchange implements Exchange {
     this.#context.message(bytes, undefined);
   }
 
-  reply(head: Buffer, rest?: IncomingRest, scanned?: UpstreamMessage): void {
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void {
     if (rest !== undefined) {
       const { resultBytesMax, scan } = this.#context;
       gather(head, rest, resultBytesMax, {
@@ -39,7 +39,7 @@ export class AskExchange implements Exchange {
       });
       return;
     }
-    this.#answer(scanned ?? scanUpstream(head, this.#context.scan));
+    this.#answer(seen === undefined || seen.kind === 'text' ? scanUpstream(head, this.#context.scan) : seen);
   }
 
   fail(error: Error): void {

@@ -32,12 +32,21 @@ export interface IncomingRest {
   destroy(): void;
 }
 
+/** The bytes of an answer are UTF-8; with `release` they are another's once that was called, which is nobody's duty. */
+export interface TextSeen {
+  readonly kind: 'text';
+  readonly release?: () => void;
+}
+
+/** What was seen of an answer already: all that a scan tells, or only that it is text. */
+export type Seen = UpstreamMessage | TextSeen;
+
 /** Who waits for one request's answer. Exactly one of `reply` and `fail` is called, once. */
 export interface Exchange {
   /** A whole JSON-RPC message without the shape of a response to this request: a notification or a question of the server's. */
   message(message: Buffer): void;
-  /** The response: a whole JSON-RPC message, scanned already where the transport had to, or its first bytes with the rest still arriving. */
-  reply(head: Buffer, rest?: IncomingRest, scanned?: UpstreamMessage): void;
+  /** The response: a whole JSON-RPC message, with what the transport has seen of it, or its first bytes with the rest still arriving. */
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void;
   /** The exchange ended without an answer; `error` is an RpcError or a ChannelError. */
   fail(error: Error): void;
 }

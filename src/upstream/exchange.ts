@@ -5,7 +5,7 @@ import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
 import { find, textOf } from '../protocol/json.ts';
 import { idOf } from '../protocol/message.ts';
-import type { Exchange, IncomingRest } from './channel.ts';
+import type { Exchange, IncomingRest, Seen } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf, HeadersRefused, withPatience } from './failure.ts';
 import { gather } from './gathered.ts';
@@ -68,14 +68,14 @@ export class CallExchange implements Exchange {
     if (!this.#isOver) this.#context.message(bytes, this);
   }
 
-  reply(head: Buffer, rest?: IncomingRest, scanned?: UpstreamMessage): void {
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void {
     if (this.#isOver) {
       rest?.destroy();
       return;
     }
     const waiter = this.#waiter;
     if (waiter === undefined) {
-      if (!this.#isLeft) this.#late ??= () => this.reply(head, rest, scanned);
+      if (!this.#isLeft) this.#late ??= () => this.reply(head, rest, seen);
       else {
         rest?.destroy();
         this.#end(undefined);
@@ -94,7 +94,7 @@ export class CallExchange implements Exchange {
       const context = this.#replyContext(waiter.call);
       reply =
         rest === undefined
-          ? this.#whole(head, scanned, waiter.call, context)
+          ? this.#whole(head, seen, waiter.call, context)
           : this.#stream(head, rest, context);
     } catch (error) {
       rest?.destroy();
@@ -192,10 +192,14 @@ export class CallExchange implements Exchange {
     this.#context.over(this.id, failure);
   }
 
-  #whole(bytes: Buffer, scanned: UpstreamMessage | undefined, call: Call, context: ReplyContext): Reply {
-    const plain = scanned === undefined ? plainReply(bytes, context) : undefined;
-    if (plain !== undefined) return plain;
-    const message = scanned ?? scanUpstream(bytes, this.#context.scan);
+  #whole(bytes: Buffer, seen: Seen | undefined, call: Call, context: ReplyContext): Reply {
+    if (seen !== undefined && seen.kind !== 'text') return this.#scanned(seen, call, context);
+    const plain = plainReply(bytes, context, seen !== undefined);
+    if (plain === undefined) return this.#scanned(scanUpstream(bytes, this.#context.scan), call, context);
+    return seen?.release === undefined ? plain : { ...plain, release: seen.release };
+  }
+
+  #scanned(message: UpstreamMessage, call: Call, context: ReplyContext): Reply {
     if (message.kind === 'result' && isAsking(message)) {
       const asked = this.#context.asked(message, call);
       if (asked !== undefined) return asked;

@@ -1,6 +1,5 @@
 /** What the answer to a POST may be, and who reads which. */
-import type { UpstreamMessage } from '../protocol/answer.ts';
-import { ChannelError, type Exchange } from './channel.ts';
+import { ChannelError, type Exchange, type Seen } from './channel.ts';
 import { CallEvents } from './http-events.ts';
 import { JsonBody } from './http-json.ts';
 import {
@@ -57,11 +56,11 @@ export class HttpCall implements Receiver, OpenCall {
   }
 
   /** The whole answer, scanned already where it was an event. */
-  reply(whole: Buffer, scanned?: UpstreamMessage): void {
+  reply(whole: Buffer, seen?: Seen): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.done();
-    this.#exchange.reply(whole, undefined, scanned);
+    this.#exchange.reply(whole, undefined, seen);
   }
 
   /** The first bytes of a long answer. */

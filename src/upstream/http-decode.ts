@@ -71,6 +71,10 @@ export class DecodedBody implements Body, Flow {
     // The decoder has memory of its own for each piece.
   }
 
+  memory(): undefined {
+    return undefined;
+  }
+
   kept(chunk: Buffer): Buffer {
     return chunk;
   }

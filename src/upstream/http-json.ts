@@ -1,6 +1,6 @@
 /** A JSON answer: held whole where it is short, handed on as it comes where it is long. */
 import { isUtf8 } from 'node:buffer';
-import { ChannelError } from './channel.ts';
+import { ChannelError, type TextSeen } from './channel.ts';
 import {
   type Body,
   type ChannelContext,
@@ -14,8 +14,12 @@ import { Utf8Check } from './http-utf8.ts';
 
 /** Enough to read an envelope in, where it is known from the start that the answer is too long to hold. */
 const headBytesMin = 16_384;
+/** From here on a held answer gets memory that others had before it, since new memory for each makes the collector run after it. */
+const lentBytesMin = 16_384;
 /** So many small chunks are joined into one, so that their count costs no memory of its own. */
 const looseMax = 1024;
+
+const text: TextSeen = { kind: 'text' };
 
 /** Holds an answer of up to `holdBytes` and checks it whole; replies with the head of a longer one and streams the rest. */
 export class JsonBody implements Body {
@@ -33,6 +37,7 @@ export class JsonBody implements Body {
   #loose = 0;
   #bytes = 0;
   #rest: StreamedRest | undefined;
+  #seen: TextSeen = text;
 
   constructor(call: OpenCall, context: ChannelContext, head: Head, flow: Flow) {
     const { holdBytes } = context.limits;
@@ -51,7 +56,8 @@ export class JsonBody implements Body {
       this.#rest.push(this.#flow.kept(chunk));
       return;
     }
-    if (this.#length === undefined || chunk.length === this.#length) this.#keep(chunk);
+    if (this.#length === undefined) this.#keep(chunk);
+    else if (chunk.length === this.#length && chunk.length < lentBytesMin) this.#keep(chunk);
     else this.#fill(chunk, this.#length);
     if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
     else if (this.#bytes > this.#heldMax && this.#bytes !== this.#bodyBytes) this.#stream();
@@ -61,11 +67,19 @@ export class JsonBody implements Body {
   #fill(chunk: Buffer, length: number): void {
     let [whole] = this.#chunks;
     if (whole === undefined) {
-      whole = Buffer.allocUnsafe(length);
+      whole = this.#lend(length) ?? Buffer.allocUnsafe(length);
       this.#chunks.push(whole);
     }
     chunk.copy(whole, this.#bytes);
     this.#bytes += chunk.length;
+  }
+
+  #lend(length: number): Buffer | undefined {
+    const memory = length < lentBytesMin ? undefined : this.#flow.memory();
+    const lent = memory?.take();
+    if (memory === undefined || lent === undefined || lent.length < length) return undefined;
+    this.#seen = { kind: 'text', release: () => memory.give(lent) };
+    return lent.subarray(0, length);
   }
 
   #keep(chunk: Buffer): void {
@@ -85,7 +99,7 @@ export class JsonBody implements Body {
     }
     const whole = this.#held();
     if (!isUtf8(whole)) this.#refuse(this.#notUtf8());
-    else if (startsObject(whole)) this.#call.reply(whole);
+    else if (startsObject(whole)) this.#call.reply(whole, this.#seen);
     else this.#refuse(this.#notJsonRpc(whole));
   }
 

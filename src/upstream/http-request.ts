@@ -15,6 +15,7 @@ import {
 } from './http-response.ts';
 import type { HttpConnection, WireReader } from './http1-connection.ts';
 import { HttpFault, type ResponseHead } from './http1-head.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 
 /** Where an upstream is. */
 export interface Place {
@@ -98,6 +99,10 @@ export class HttpRequest implements WireReader, Flow {
 
   widen(): void {
     this.#connection?.widen(this);
+  }
+
+  memory(): ReadBuffers | undefined {
+    return this.#connection?.memory;
   }
 
   kept(chunk: Buffer): Buffer {

@@ -1,7 +1,7 @@
 /** What the parts of an HTTP answer know of each other. */
 import type { Log } from '../observe/log.ts';
-import type { UpstreamMessage } from '../protocol/answer.ts';
-import { ChannelError, type IncomingRest, type Routed } from './channel.ts';
+import { ChannelError, type IncomingRest, type Routed, type Seen } from './channel.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -23,6 +23,8 @@ export interface Flow {
   abort(): void;
   /** What comes from the next read on shall be in memory that no other answer uses. */
   widen(): void;
+  /** Memory for answers that are held, where there is any for that. */
+  memory(): ReadBuffers | undefined;
   /** The same bytes where they stay as they are until `resume`, else a copy. */
   kept(chunk: Buffer): Buffer;
 }
@@ -48,8 +50,8 @@ export interface OpenCall {
   /** Whether it still waits for its answer. */
   readonly isOpen: boolean;
   message(message: Buffer): void;
-  /** The whole answer, with its scan where there was one. */
-  reply(whole: Buffer, scanned?: UpstreamMessage): void;
+  /** The whole answer, with what was seen of it. */
+  reply(whole: Buffer, seen?: Seen): void;
   /** The first bytes of a long answer. */
   begin(head: Buffer, rest: StoppableRest): void;
   fail(error: ChannelError): void;

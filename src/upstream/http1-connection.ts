@@ -34,7 +34,7 @@ export interface ConnectionTarget {
   readonly connectTimeoutMs: number;
   /** Where bytes are read to: whoever keeps some of them copies them. */
   readonly readBuffer: Buffer;
-  /** Where long answers are read to. */
+  /** Where long answers are read to, and those that are held are copied. */
   readonly wideBuffers: ReadBuffers;
   readonly heads: HeadReader;
   /** Of the last connection over TLS. */
@@ -142,6 +142,11 @@ export class HttpConnection implements ResponseSink, Waiting {
   widen(reader: WireReader): void {
     if (reader !== this.#reader || this.#socket instanceof TLSSocket) return;
     this.#wide ??= this.#target.wideBuffers.take();
+  }
+
+  /** Memory for answers over plain HTTP, to be given back once nobody reads it. */
+  get memory(): ReadBuffers {
+    return this.#target.wideBuffers;
   }
 
   /** Whether nothing is read to where these bytes are before the next `resume`. */

@@ -72,9 +72,9 @@ function typeAt(bytes: Buffer, at: number, end: number): Buffer | 'has' | undefi
 /** Methods whose results are read, so that they are scanned in any case. */
 const isRead = (method: string): boolean => method === 'resources/read' || tellsOfTask(method);
 
-/** The reply, or undefined where the answer has another form and must be scanned. */
-export function plainReply(bytes: Buffer, context: ReplyContext): Reply | undefined {
-  if (isRead(context.method) || !isUtf8(bytes)) return undefined;
+/** The reply, or undefined where the answer has another form and must be scanned; `isText` where the bytes are known to be UTF-8. */
+export function plainReply(bytes: Buffer, context: ReplyContext, isText = false): Reply | undefined {
+  if (isRead(context.method) || !(isText || isUtf8(bytes))) return undefined;
   const id = String(context.id);
   if (standsAt(bytes, 0, envelope)) return idFirst(bytes, id, context.callerId);
   return standsAt(bytes, 0, resultFirst) ? idLast(bytes, id, context.callerId) : undefined;

@@ -1,8 +1,8 @@
-/** Memory that long answers are read to, one after the other. */
+/** Memory for long answers, one after the other. */
 
 /** Of the size that one read of the kernel's fills, and how many wait for the next answer. */
 const wideBytes = 262_144;
-const spareMax = 8;
+const spareMax = 32;
 
 export class ReadBuffers {
   readonly #spare: Buffer[] = [];
