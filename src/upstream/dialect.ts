@@ -53,7 +53,7 @@ export const modernDialect = (identity: Identity): Dialect => ({
   era: 'modern',
   version: modernVersion,
   body: (call, id, target) => modernBody(call.request, id, target),
-  headers: (method, target) => [...mirrored(method, target.name), ...target.paramHeaders],
+  headers: rememberedHeaders(),
   own: (id, method, params) =>
     requestBytes(id, method, {
       ...params,
@@ -79,6 +79,25 @@ function mirrored(method: string, name: string | undefined): string[] {
   return headers;
 }
 
+/** The headers of so many names are remembered. */
+const namesMax = 1_000;
+
+/** Those of a name are the same list each time, frozen as it comes again, as long as there are not too many names and no mirrored arguments. */
+function rememberedHeaders(): Dialect['headers'] {
+  const known = new Map<string, Map<string, readonly string[]>>();
+  return (method, { name, paramHeaders }) => {
+    if (name === undefined || paramHeaders.length > 0) return [...mirrored(method, name), ...paramHeaders];
+    const ofMethod = known.get(method) ?? new Map<string, readonly string[]>();
+    const found = ofMethod.get(name);
+    if (found !== undefined) return found;
+    if (ofMethod.size >= namesMax) ofMethod.clear();
+    const headers = Object.freeze(mirrored(method, name));
+    ofMethod.set(name, headers);
+    if (methodOf(method) !== undefined) known.set(method, ofMethod);
+    return headers;
+  };
+}
+
 const none: readonly string[] = [];
 
 /** For a server that another process speaks to in its own era: that process takes the one dialect. */
@@ -90,12 +109,17 @@ export const ownedDialect = (identity: Identity, era: Era, version: string): Dia
   cancel: () => undefined,
 });
 
+const constantly = (headers: readonly string[]): Dialect['headers'] => {
+  const frozen = Object.freeze(headers);
+  return () => frozen;
+};
+
 /** A revision with sessions, after its handshake. */
 export const legacyDialect = (version: string, options: ScanOptions): Dialect => ({
   era: 'legacy',
   version,
   body: (call, id, target) => legacyBody(call.request, id, target, options),
-  headers: () => (version >= '2025-06-18' ? ['MCP-Protocol-Version', version] : []),
+  headers: constantly(version >= '2025-06-18' ? ['MCP-Protocol-Version', version] : []),
   own: (id, method, params) => requestBytes(id, method, params),
   notice: (message, target) => noticeBody(message, target, true),
   cancel: (id) => cancelled(id),

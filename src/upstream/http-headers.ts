@@ -51,6 +51,8 @@ export class HeaderSet {
   readonly #names: ReadonlySet<string>;
   readonly #isOpen: boolean;
   readonly #lines: string;
+  /** What was made of frozen lists, which come again. */
+  readonly #known = new WeakMap<readonly string[], string>();
 
   /** `open` says that names may be in it that a request has too. */
   constructor(host: string, all: readonly string[], open: boolean) {
@@ -63,6 +65,14 @@ export class HeaderSet {
 
   /** These and a request's own, as lines; where both have a name, the request's own counts. Throws a HeaderFault. */
   with(own: readonly string[]): string {
+    const known = this.#known.get(own);
+    if (known !== undefined) return known;
+    const lines = this.#with(own);
+    if (Object.isFrozen(own)) this.#known.set(own, lines);
+    return lines;
+  }
+
+  #with(own: readonly string[]): string {
     if (this.#isOpen)
       for (let at = 0; at < own.length; at += 2)
         if (this.#names.has((own[at] ?? '').toLowerCase())) return this.#without(own) + linesOf(own);
