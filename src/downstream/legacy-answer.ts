@@ -63,8 +63,13 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
       this.#stream.end(message);
       return;
     }
-    this.#res.writeHead(200, ['Content-Type', 'application/json', 'Content-Length', String(message.length)]);
     if (message.length > joinBytesMax) {
+      this.#res.writeHead(200, [
+        'Content-Type',
+        'application/json',
+        'Content-Length',
+        String(message.length),
+      ]);
       this.#res.end(message);
       return;
     }
@@ -75,7 +80,7 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
   }
 
   flush(): void {
-    endAsText(this.#res, this.#text);
+    endAsText(this.#res, 200, this.#text);
   }
 
   silent(): void {

@@ -5,6 +5,7 @@ import { errorMessage, type RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
+import { OutboundResponse } from './outbound-response.ts';
 import { jsonHeaders, passOn } from './pass-on.ts';
 import type { Quiet, Silence } from './silence.ts';
 
@@ -41,6 +42,7 @@ export class Responder implements Quiet, Waiting {
   readonly #res: ServerResponse;
   readonly #options: ResponderOptions;
   #isStream = false;
+  #status = 200;
   #text = '';
   /** What is written in the place of the text. */
   #parts: readonly Buffer[] | undefined;
@@ -97,7 +99,7 @@ export class Responder implements Quiet, Waiting {
   #json({ parts, status, release }: Reply): void {
     let bytes = 0;
     for (const part of parts) bytes += part.length;
-    this.#res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(bytes)]);
+    this.#status = status;
     // As text, head and body leave in one write; Latin-1 keeps every byte.
     if (bytes <= joinBytesMax) this.#text = Buffer.concat(parts, bytes).toString('latin1');
     else {
@@ -110,8 +112,8 @@ export class Responder implements Quiet, Waiting {
   }
 
   flush(): void {
-    if (this.#parts === undefined) endAsText(this.#res, this.#text);
-    else writeJoined(this.#res, this.#parts);
+    if (this.#parts === undefined) endAsText(this.#res, this.#status, this.#text);
+    else writeJoined(this.#res, this.#status, this.#parts);
   }
 
   #open(): void {
@@ -141,9 +143,18 @@ export class Responder implements Quiet, Waiting {
   }
 }
 
-/** Ends the answer with this text. Written before the end, and not with it, head and body are one string for the kernel and no list of two. */
-export function endAsText(res: ServerResponse, text: string): void {
+const headOf = (bytes: number): string[] => [
+  'Content-Type',
+  'application/json',
+  'Content-Length',
+  String(bytes),
+];
+
+/** Ends the answer with this JSON. Written before the end, and not with it, head and body are one string for the kernel and no list of two. */
+export function endAsText(res: ServerResponse, status: number, text: string): void {
+  if (status === 200 && res instanceof OutboundResponse && res.endJson(text)) return;
   const { socket } = res;
+  res.writeHead(status, headOf(text.length));
   socket?.cork();
   res.write(text, 'latin1');
   socket?.uncork();
@@ -154,7 +165,10 @@ export function endAsText(res: ServerResponse, text: string): void {
 export const joinBytesMax = 16_384;
 
 /** Ends the answer with these parts; what is short goes as text with its neighbours, and with the head. */
-function writeJoined(res: ServerResponse, parts: readonly Buffer[]): void {
+function writeJoined(res: ServerResponse, status: number, parts: readonly Buffer[]): void {
+  let bytes = 0;
+  for (const part of parts) bytes += part.length;
+  res.writeHead(status, headOf(bytes));
   let text = '';
   for (const part of parts) {
     if (part.length <= textBytesMax) text += part.toString('latin1');

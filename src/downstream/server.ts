@@ -23,6 +23,7 @@ import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
 import { inboundRequests } from './inbound-request.ts';
+import { outboundResponses } from './outbound-response.ts';
 import type { Passthrough } from './passthrough.ts';
 import { passthroughRoot } from './passthrough-path.ts';
 import { answer, refuse } from './refuse.ts';
@@ -265,7 +266,11 @@ async function createServerFor(
   listener: RequestListener,
 ): Promise<Opened> {
   const nothing = (): void => undefined;
-  const options = { ...serverOptions, IncomingMessage: inboundRequests() };
+  const options = {
+    ...serverOptions,
+    IncomingMessage: inboundRequests(),
+    ServerResponse: outboundResponses(keepAliveMs, Date.now),
+  };
   if (files === undefined)
     return {
       server: createServer(options, listener),
