@@ -73,6 +73,8 @@ export class HttpConnection implements ResponseSink, Waiting {
   #unread: Buffer | undefined;
   /** Where it reads to while an answer passes that is too long to hold. */
   #wide: Buffer | undefined;
+  /** What was that, and is read to until the socket asks for its next memory. */
+  #spent: Buffer | undefined;
   #error: Error | undefined;
   /** When it became idle, by its owner's clock. */
   idleSinceMs = 0;
@@ -184,7 +186,7 @@ export class HttpConnection implements ResponseSink, Waiting {
     const reader = this.#reader;
     this.#reader = undefined;
     this.#hush();
-    if (this.#wide !== undefined) this.#target.wideBuffers.give(this.#wide);
+    this.#spent ??= this.#wide;
     this.#wide = undefined;
     // An answer that comes before the request was written whole leaves a connection that nobody else can use.
     if (!this.#isKept || this.#socket.writableLength > 0) this.#socket.destroy();
@@ -197,7 +199,11 @@ export class HttpConnection implements ResponseSink, Waiting {
     const port = Number(url.port) || (isTls ? 443 : 80);
     const common = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: aliveMs };
     if (!isTls) {
-      const buffer = (): Buffer => this.#wide ?? readBuffer;
+      const buffer = (): Buffer => {
+        if (this.#spent !== undefined) target.wideBuffers.give(this.#spent);
+        this.#spent = undefined;
+        return this.#wide ?? readBuffer;
+      };
       const callback = (bytes: number, read: Uint8Array): boolean =>
         this.#read((read as Buffer).subarray(0, bytes));
       const socket = connectPlain({ ...common, onread: { buffer, callback } });

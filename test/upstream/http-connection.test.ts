@@ -556,3 +556,36 @@ test('two hundred calls at once each get their own answer', async () => {
   for (const { id, outcome } of asked)
     expect((await outcome).reply).toBe(id % 2 === 0 ? resultOf(id, 'x'.repeat(id)) : resultOf(id));
 });
+
+test('what a connection reads after a long answer that was taken in pauses lies in nobody else’s memory', async () => {
+  let late: Socket | undefined;
+  const headOf = (body: string): string =>
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const held = resultOf(1, 'a'.repeat(40_000));
+  const { url } = await serveRaw((socket, request) => {
+    const id = idIn(request.slice(request.indexOf('{')));
+    const body = resultOf(id, 'b'.repeat(id === 2 ? 300_000 : 10));
+    if (id === 1) late = socket;
+    else socket.write(headOf(body) + body);
+  });
+  const { channel } = open(url);
+  const first = start(channel, { id: 1 });
+  await until(() => late !== undefined);
+  const { rest } = await ask(channel, { id: 2 });
+  if (rest === undefined) return expect.fail('no rest');
+  await new Promise<void>((resolve, reject) => {
+    rest.read({
+      data: () => {
+        setImmediate(() => rest.resume());
+        return false;
+      },
+      end: resolve,
+      fail: reject,
+    });
+  });
+  late?.write(headOf(held) + held.slice(0, 20_000));
+  await sleep(50);
+  expect((await ask(channel, { id: 3 })).reply).toBe(resultOf(3, 'b'.repeat(10)));
+  late?.write(held.slice(20_000));
+  expect((await first.outcome).reply).toBe(held);
+});
