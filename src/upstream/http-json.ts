@@ -11,6 +11,7 @@ import {
 } from './http-response.ts';
 import { StreamedRest } from './http-rest.ts';
 import { Utf8Check } from './http-utf8.ts';
+import { wideBytes } from './read-buffers.ts';
 
 /** Enough to read an envelope in, where it is known from the start that the answer is too long to hold. */
 const headBytesMin = 16_384;
@@ -75,9 +76,9 @@ export class JsonBody implements Body {
   }
 
   #lend(length: number): Buffer | undefined {
-    const memory = length < lentBytesMin ? undefined : this.#flow.memory();
-    const lent = memory?.take();
-    if (memory === undefined || lent === undefined || lent.length < length) return undefined;
+    const memory = length < lentBytesMin || length > wideBytes ? undefined : this.#flow.memory();
+    if (memory === undefined) return undefined;
+    const lent = memory.take();
     this.#seen = { kind: 'text', release: () => memory.give(lent) };
     return lent.subarray(0, length);
   }

@@ -1,7 +1,7 @@
 /** Memory for long answers, one after the other. */
 
 /** Of the size that one read of the kernel's fills, and how many wait for the next answer. */
-const wideBytes = 262_144;
+export const wideBytes = 262_144;
 const spareMax = 32;
 
 export class ReadBuffers {
