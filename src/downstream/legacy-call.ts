@@ -176,7 +176,11 @@ export class LegacyCall implements OpenCall {
     if (reply.page !== undefined && reply.parts.includes(reply.page))
       return projectedList(reply.parts, reply.page, version, this.#context);
     const plain = plainlyProjected(reply, call, version);
-    if (plain !== undefined) return plain;
+    if (plain !== undefined) {
+      // It is a copy.
+      reply.release?.();
+      return plain;
+    }
     const answered = this.#read(reply, call, scan);
     switch (answered.kind) {
       case 'error':
