@@ -122,7 +122,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 let gateway;
 let load;
 try {
-  gateway = await startWatched({ servers });
+  // Half of the sessions that fill leave a stream, which may be resumed for a minute: on a fast machine more than the default.
+  gateway = await startWatched({ servers, limits: { listenStreams: 100_000 } });
   await listedTools(gateway.target, toolCount * Object.keys(servers).length);
   load = startLoad(gateway.port);
   const { total, before, after } = await soak(gateway, load);

@@ -12,6 +12,7 @@ const subjects = subjectsOf([
   '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"resource_link","uri":"file:///a","name":"uri"},{"type":"resource","resource":{"uri":"file:///b \\u00e4","text":"{\\"uri\\":\\"file:///no\\"}"}}],"structuredContent":{"uri":"file:///no"}}}',
   '{"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///c"}}},{"role":"user","content":[{"type":"resource_link","uri":"file:///d"}]}]}}',
   '{"jsonrpc":"2.0","id":1,"result":{"_meta":{"ui":{"resourceUri":"ui://e"},"ui/resourceUri":"ui://f"},"taskId":"t","result":{"contents":[{"uri":"file:///g","blob":"eA=="}],"content":[]}}}',
+  '{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"none","data":{"uri":"file:///h","data":{"uri":"file:///no"}}}}',
 ]);
 
 /** Paths to URIs from the response on; `*` is any element of a list. */
@@ -22,7 +23,10 @@ const inResult = [
   '_meta/ui/resourceUri',
   '_meta/ui\\/resourceUri',
 ];
-const paths = new Set(inResult.flatMap((path) => [`result/${path}`, `result/result/${path}`]));
+const paths = new Set([
+  ...inResult.flatMap((path) => [`result/${path}`, `result/result/${path}`]),
+  'error/data/uri',
+]);
 
 const rewrite = (uri: string): string => (/^[a-z]+:/.test(uri) ? uri.replace(':', ':up+"é') : uri);
 
