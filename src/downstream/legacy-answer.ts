@@ -7,7 +7,7 @@ import type { BatchWay } from './batch.ts';
 import type { EventStream } from './event-stream.ts';
 import type { Answering } from './legacy-call.ts';
 import { jsonHeaders, passOn, wholeReply } from './pass-on.ts';
-import { endAsText, joinBytesMax } from './respond.ts';
+import { endAsText, headersOf, joinBytesMax } from './respond.ts';
 import type { Session } from './session.ts';
 import type { Quiet, Silence } from './silence.ts';
 
@@ -64,12 +64,7 @@ export class LegacyAnswer implements Answering, BatchWay, Quiet, Waiting {
       return;
     }
     if (message.length > joinBytesMax) {
-      this.#res.writeHead(200, [
-        'Content-Type',
-        'application/json',
-        'Content-Length',
-        String(message.length),
-      ]);
+      this.#res.writeHead(200, headersOf(message.length));
       this.#res.end(message);
       return;
     }

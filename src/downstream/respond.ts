@@ -143,7 +143,8 @@ export class Responder implements Quiet, Waiting {
   }
 }
 
-const headOf = (bytes: number): string[] => [
+/** The headers of an answer in JSON of so many bytes. */
+export const headersOf = (bytes: number): string[] => [
   'Content-Type',
   'application/json',
   'Content-Length',
@@ -154,7 +155,7 @@ const headOf = (bytes: number): string[] => [
 export function endAsText(res: ServerResponse, status: number, text: string): void {
   if (status === 200 && res instanceof OutboundResponse && res.endJson(text)) return;
   const { socket } = res;
-  res.writeHead(status, headOf(text.length));
+  res.writeHead(status, headersOf(text.length));
   socket?.cork();
   res.write(text, 'latin1');
   socket?.uncork();
@@ -168,7 +169,7 @@ export const joinBytesMax = 16_384;
 function writeJoined(res: ServerResponse, status: number, parts: readonly Buffer[]): void {
   let bytes = 0;
   for (const part of parts) bytes += part.length;
-  res.writeHead(status, headOf(bytes));
+  res.writeHead(status, headersOf(bytes));
   let text = '';
   for (const part of parts) {
     if (part.length <= textBytesMax) text += part.toString('latin1');

@@ -146,7 +146,7 @@ export class HttpConnection implements ResponseSink, Waiting {
     this.#wide ??= this.#target.wideBuffers.take();
   }
 
-  /** Memory for answers over plain HTTP, to be given back once nobody reads it. */
+  /** Memory for answers that are held, to be given back once nobody reads it. */
   get memory(): ReadBuffers {
     return this.#target.wideBuffers;
   }
