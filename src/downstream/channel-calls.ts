@@ -6,6 +6,7 @@ import { Call, type Caller, type Reply } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { climb } from '../protocol/ladder.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
+import { joined } from '../protocol/text-reply.ts';
 import { wholeReply } from './pass-on.ts';
 
 export interface ChannelCallsOptions {
@@ -90,17 +91,16 @@ export class ChannelCalls {
     return new RpcError(own.overLimit, `This client has ${callsMax} requests open already`);
   }
 
-  async #replied(call: Call, { rest, ...reply }: Reply): Promise<void> {
+  async #replied(call: Call, reply: Reply): Promise<void> {
     const id = idOf(call.request);
+    const { rest } = reply;
     if (!this.#isOpen(call)) {
       rest?.destroy();
       return;
     }
     const { answerBytesMax } = this.#options;
     const whole =
-      rest === undefined
-        ? Buffer.concat(reply.parts)
-        : await wholeReply({ ...reply, rest }, id, answerBytesMax);
+      rest === undefined ? joined(reply) : await wholeReply({ ...reply, rest }, id, answerBytesMax);
     this.#answer(call, whole);
     if (call.request.method !== listen || reply.outcome.kind !== 'ok') return;
     const end = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id.toString('utf8')}}}`;

@@ -13,6 +13,7 @@ import {
 import { methodOf } from '../protocol/methods.ts';
 import { needsProjection } from '../protocol/project.ts';
 import { mayHaveKey, rareKey } from '../protocol/rare-keys.ts';
+import { joined } from '../protocol/text-reply.ts';
 
 const comma = 0x2c;
 const brace = 0x7d;
@@ -61,7 +62,7 @@ export function plainlyProjected(reply: Reply, call: Call, version: string): Buf
   const { route } = methodOf(call.request.method) ?? {};
   if (route !== 'tool' && route !== 'prompt') return undefined;
   if (needsProjection(version) || reply.outcome.kind === 'asks') return undefined;
-  const bytes = Buffer.concat(reply.parts);
+  const bytes = joined(reply);
   const { id } = call.request;
   const result = resultOf(bytes, id.end - id.start);
   if (result === undefined) return undefined;

@@ -4,6 +4,7 @@ import type { Reply } from '../protocol/call.ts';
 import { errorMessage, type RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
+import { lengthOf } from '../protocol/text-reply.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { OutboundResponse } from './outbound-response.ts';
 import { jsonHeaders, passOn } from './pass-on.ts';
@@ -96,16 +97,16 @@ export class Responder implements Quiet, Waiting {
     this.#res.end();
   }
 
-  #json({ parts, status, release }: Reply): void {
-    let bytes = 0;
-    for (const part of parts) bytes += part.length;
-    this.#status = status;
+  #json(reply: Reply): void {
+    const bytes = lengthOf(reply);
+    this.#status = reply.status;
     // As text, head and body leave in one write; Latin-1 keeps every byte.
-    if (bytes <= joinBytesMax) this.#text = Buffer.concat(parts, bytes).toString('latin1');
+    if (reply.text !== undefined) this.#text = reply.text;
+    else if (bytes <= joinBytesMax) this.#text = Buffer.concat(reply.parts, bytes).toString('latin1');
     else {
-      this.#parts = parts;
+      this.#parts = reply.parts;
       // The kernel has taken all by then; what is cut off before keeps its bytes.
-      if (release !== undefined) this.#res.once('finish', release);
+      if (reply.release !== undefined) this.#res.once('finish', reply.release);
     }
     if (this.#options.silence.isEmpty) this.flush();
     else this.#options.turn.add(this);

@@ -4,22 +4,24 @@ import type { Reply, ReplyRest } from '../protocol/call.ts';
 import { UriStream } from '../protocol/uri-stream.ts';
 
 /** In all that names a resource, but for the contents of a read: `resource_link`, `resource`, `resourceUri`. */
-const mark = Buffer.from('resource');
+const marked = 'resource';
+const mark = Buffer.from(marked);
 /** Whatever names one is longer; the envelope is not. */
 const namingBytesMin = 32;
 
-function namesResource(parts: readonly Buffer[]): boolean {
-  for (const part of parts) if (part.length >= namingBytesMin && part.indexOf(mark) >= 0) return true;
+function namesResource(reply: Reply): boolean {
+  if (reply.text !== undefined) return reply.text.includes(marked);
+  for (const part of reply.parts) if (part.length >= namingBytesMin && part.indexOf(mark) >= 0) return true;
   return false;
 }
 
 /** The reply to this method as it may leave; the same where its bytes name no resource. */
 export function outward(reply: Reply, method: string, catalog: Catalog, upstream: string): Reply {
-  const { parts, rest } = reply;
-  if (rest === undefined && method !== 'resources/read' && !namesResource(parts)) return reply;
+  const { rest } = reply;
+  if (rest === undefined && method !== 'resources/read' && !namesResource(reply)) return reply;
   const stream = new UriStream((uri) => catalog.owners.outward(uri, upstream));
-  const pieces = parts.flatMap((part) => stream.push(part));
-  if (rest === undefined) return { ...reply, parts: pieces };
+  const pieces = reply.parts.flatMap((part) => stream.push(part));
+  if (rest === undefined) return { ...reply, parts: pieces, text: undefined };
   return { ...reply, parts: pieces, rest: rewritten(rest, stream) };
 }
 

@@ -3,6 +3,7 @@ import type { Metrics, Operation } from '../observe/metrics.ts';
 import type { Call, Outcome, Reply } from '../protocol/call.ts';
 import { asRpcError, errorMessage, own } from '../protocol/errors.ts';
 import { idOf } from '../protocol/message.ts';
+import { lengthOf } from '../protocol/text-reply.ts';
 import { failureOf, reasonOf } from '../upstream/failure.ts';
 import type { CallLog } from './call-log.ts';
 import { errorType, type Layer } from './layers.ts';
@@ -37,11 +38,10 @@ export const measured =
 
 function replied(call: Call, reply: Reply, startMs: number, options: MeasuredOptions): Reply {
   const { metrics, log, nowMs } = options;
-  const { outcome, parts, rest } = reply;
+  const { outcome, rest } = reply;
   const ms = nowMs() - startMs;
   const operation = ended(call, outcome, ms, metrics);
-  let bytes = 0;
-  for (const part of parts) bytes += part.length;
+  const bytes = lengthOf(reply);
   if (rest === undefined) {
     metrics.operationBytes(operation, call.request.bytes.length, bytes);
     log?.(call, outcome, ms, bytes, undefined);

@@ -45,6 +45,8 @@ export interface ReplyReader {
 /** A JSON-RPC response, complete with the caller's own id, as bytes in parts that are to be written one after the other. */
 export interface Reply {
   readonly parts: readonly Buffer[];
+  /** All parts as Latin-1 text of their bytes, where they were made of it; whoever has other parts leaves it out. */
+  readonly text?: string | undefined;
   /** The part that holds the items of a list as `"key":[…]`, the same buffer for as long as they are the same. */
   readonly page?: Buffer;
   /** Follows the parts, where the answer is longer than what is held. */

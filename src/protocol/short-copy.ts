@@ -1,7 +1,7 @@
 /** Copies of a few bytes, for which a call of what Node.js has for any number of them costs more than the bytes do. */
 
-/** Up to so many bytes a loop is faster. */
-const loopBytesMax = 512;
+/** Up to so many bytes a loop is faster, which takes some 1.2 ns for each. */
+const loopBytesMax = 40;
 
 /** Copies what is from `start` to `end` to where `at` is; returns the index after it. */
 export function copySpan(source: Buffer, start: number, end: number, target: Buffer, at: number): number {

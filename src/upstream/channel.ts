@@ -47,6 +47,8 @@ export interface Exchange {
   message(message: Buffer): void;
   /** The response: a whole JSON-RPC message, with what the transport has seen of it, or its first bytes with the rest still arriving. */
   reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void;
+  /** Takes a whole answer in UTF-8 whose bytes are another's once this returns; false where it must have a copy, by `reply`. */
+  replyLent?(whole: Buffer): boolean;
   /** The exchange ended without an answer; `error` is an RpcError or a ChannelError. */
   fail(error: Error): void;
 }

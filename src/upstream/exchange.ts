@@ -105,6 +105,16 @@ export class CallExchange implements Exchange {
     waiter.resolve(reply);
   }
 
+  replyLent(whole: Buffer): boolean {
+    const waiter = this.#waiter;
+    if (waiter === undefined || this.#isOver) return false;
+    const reply = plainReply(whole, this.#replyContext(waiter.call), true);
+    if (reply?.text === undefined) return false;
+    this.#end(undefined);
+    waiter.resolve(reply);
+    return true;
+  }
+
   fail(error: Error): void {
     if (this.#isOver) return;
     const resumed = this.#context.resume(this, error);

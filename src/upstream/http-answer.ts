@@ -1,5 +1,5 @@
 /** What the answer to a POST may be, and who reads which. */
-import { ChannelError, type Exchange, type Seen } from './channel.ts';
+import { ChannelError, type Exchange, type Seen, type TextSeen } from './channel.ts';
 import { CallEvents } from './http-events.ts';
 import { JsonBody } from './http-json.ts';
 import {
@@ -16,6 +16,8 @@ import {
   tooBig,
 } from './http-response.ts';
 import { retryAfter } from './retry-after.ts';
+
+const text: TextSeen = { kind: 'text' };
 
 /** One call and its exchange, from the request to the last byte of the answer. */
 export class HttpCall implements Receiver, OpenCall {
@@ -61,6 +63,13 @@ export class HttpCall implements Receiver, OpenCall {
     this.#isOpen = false;
     this.done();
     this.#exchange.reply(whole, undefined, seen);
+  }
+
+  replyLent(whole: Buffer): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.done();
+    if (this.#exchange.replyLent?.(whole) !== true) this.#exchange.reply(Buffer.from(whole), undefined, text);
   }
 
   /** The first bytes of a long answer. */

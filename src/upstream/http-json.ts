@@ -34,6 +34,8 @@ export class JsonBody implements Body {
   readonly #status: number;
   /** How long all of it is, where that is known. */
   readonly #bodyBytes: number | undefined;
+  /** All of the body, in memory of the connection's: its end comes before anything else is read to there. */
+  #lent: Buffer | undefined;
   #chunks: Buffer[] = [];
   #loose = 0;
   #bytes = 0;
@@ -58,8 +60,10 @@ export class JsonBody implements Body {
       return;
     }
     if (this.#length === undefined) this.#keep(chunk);
-    else if (chunk.length === this.#length && chunk.length < lentBytesMin) this.#keep(chunk);
-    else this.#fill(chunk, this.#length);
+    else if (chunk.length === this.#length && chunk.length < lentBytesMin) {
+      this.#lent = chunk;
+      this.#bytes = chunk.length;
+    } else this.#fill(chunk, this.#length);
     if (this.#bytes > this.#context.limits.resultBytesMax) this.#refuse(tooBig(this.#context));
     else if (this.#bytes > this.#heldMax && this.#bytes !== this.#bodyBytes) this.#stream();
   }
@@ -98,10 +102,11 @@ export class JsonBody implements Body {
       this.#rest.end();
       return;
     }
-    const whole = this.#held();
+    const whole = this.#lent === undefined ? this.#held() : withoutMark(this.#lent);
     if (!isUtf8(whole)) this.#refuse(this.#notUtf8());
-    else if (startsObject(whole)) this.#call.reply(whole, this.#seen);
-    else this.#refuse(this.#notJsonRpc(whole));
+    else if (!startsObject(whole)) this.#refuse(this.#notJsonRpc(whole));
+    else if (this.#lent === undefined) this.#call.reply(whole, this.#seen);
+    else this.#call.replyLent(whole);
   }
 
   fail(cause: ChannelError): void {
@@ -133,14 +138,13 @@ export class JsonBody implements Body {
     rest.pauseUntilRead();
   }
 
-  /** What came so far, without the byte order mark that some servers write (RFC 8259, 8.1). */
+  /** What came so far. */
   #held(): Buffer {
     const [only] = this.#chunks;
     const whole =
       this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks, this.#bytes);
     this.#chunks = [];
-    const hasBom = whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf;
-    return hasBom ? whole.subarray(3) : whole;
+    return withoutMark(whole);
   }
 
   #refuse(error: ChannelError): void {
@@ -157,6 +161,12 @@ export class JsonBody implements Body {
     const message = `it answered ${this.#status} application/json with ${what}`;
     return new ChannelError('broken', message, { sent: true });
   }
+}
+
+/** Without the byte order mark that some servers write (RFC 8259, 8.1). */
+function withoutMark(bytes: Buffer): Buffer {
+  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return hasMark ? bytes.subarray(3) : bytes;
 }
 
 /** Whether the first byte that isn't white space opens an object. */

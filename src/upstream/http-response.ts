@@ -52,6 +52,8 @@ export interface OpenCall {
   message(message: Buffer): void;
   /** The whole answer, with what was seen of it. */
   reply(whole: Buffer, seen?: Seen): void;
+  /** The whole answer in UTF-8, whose bytes are another's once this returns. */
+  replyLent(whole: Buffer): void;
   /** The first bytes of a long answer. */
   begin(head: Buffer, rest: StoppableRest): void;
   fail(error: ChannelError): void;

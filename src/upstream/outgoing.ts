@@ -1,4 +1,5 @@
 /** From a call to the bytes that an upstream of either era is sent: spliced, never parsed and printed. */
+import { digitCount, writeDigits } from '../protocol/digits.ts';
 import { find, type Member, type Members, type ScanOptions } from '../protocol/json.ts';
 import {
   metaKey,
@@ -57,13 +58,13 @@ function plainBody(
     return undefined;
   if (find(meta, metaKey.progressToken) !== undefined) return undefined;
   if (emptied !== undefined && emptied.start < member.end) return undefined;
-  const idText = String(id);
+  const idBytes = digitCount(id);
   const nameText = JSON.stringify(name);
-  const more = idText.length - (idAt.end - idAt.start) + byteLength(nameText) - (member.end - member.start);
+  const more = idBytes - (idAt.end - idAt.start) + byteLength(nameText) - (member.end - member.start);
   const less = emptied === undefined ? 0 : emptied.end - emptied.start - emptyObject.length;
   const out = Buffer.allocUnsafe(bytes.length + more - less);
   let at = copySpan(bytes, 0, idAt.start, out, 0);
-  at = writeText(idText, out, at);
+  at = writeDigits(id, idBytes, out, at);
   at = copySpan(bytes, idAt.end, member.start, out, at);
   at = writeText(nameText, out, at);
   if (emptied === undefined) copySpan(bytes, member.end, bytes.length, out, at);
