@@ -19,6 +19,7 @@ import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Allowance } from './protocol/limits.ts';
 import { TurnEnd } from './protocol/turn.ts';
+import { UsualMeta } from './protocol/usual-meta.ts';
 import type { Seat } from './seat.ts';
 
 export interface EdgeParts {
@@ -65,7 +66,7 @@ const messages = (
   rootsChanged: (caller, ask) => catalogs.rootsChanged(caller, ask),
   metrics,
   log,
-  scan: { strict: true, depthMax: limits.nestingMax },
+  scan: { strict: true, depthMax: limits.nestingMax, memory: new UsualMeta() },
   pages: new ProjectedPages(),
   replica: seat.name,
   random: () => randomText(12),

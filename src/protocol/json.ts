@@ -16,10 +16,26 @@ export interface Member {
 
 export type Members = readonly Member[];
 
+/** What an object has, and the index after it. */
+export interface ReadObject {
+  readonly members: Members;
+  readonly end: number;
+}
+
+/** Remembers objects by their bytes, so that they need not be read again. */
+export interface ObjectMemory {
+  /** What was read of the same bytes before. */
+  find(b: Buffer, start: number): ReadObject | undefined;
+  /** May be found from now on. */
+  keep(b: Buffer, start: number, read: ReadObject): void;
+}
+
 /** `strict` checks each byte of strings (for what is about to be sent on); otherwise strings are skipped by search. */
 export interface ScanOptions {
   readonly strict: boolean;
   readonly depthMax: number;
+  /** For objects that come again and again, all read with these options. */
+  readonly memory?: ObjectMemory;
 }
 
 /** Thrown inside a scan and turned into `undefined` or an error at its entry. */
@@ -207,21 +223,31 @@ function skipKey(b: Buffer, i: number): number {
 
 /** The member whose key stands at `i`; its key is empty where nobody asked for it. */
 function readMember(b: Buffer, i: number, shape: Shape, options: ScanOptions, depth: number): Member {
-  const skipped = skipKey(b, i);
-  const escaped = skipped < 0;
+  const plain = b[i] === quote ? knownAt(b, i + 1, shape) : undefined;
+  const skipped = plain === undefined ? skipKey(b, i) : i + plain.bytes.length + 2;
   const keyEnd = Math.abs(skipped);
   const at = skipSpace(b, keyEnd);
   if (b[at] !== colon) throw syntax(at);
   const start = skipSpace(b, at + 1);
-  const known = escaped ? knownAs(stringAt(b, i, keyEnd), shape) : knownAt(b, i + 1, keyEnd - 1, shape);
+  const known = plain ?? (skipped < 0 ? knownAs(stringAt(b, i, keyEnd), shape) : undefined);
   const inner = known?.inner;
   const nested =
     inner !== undefined && b[start] === openBrace
-      ? readObject(b, start, inner, options, depth + 1)
+      ? readInner(b, start, inner, options, depth + 1)
       : undefined;
   const end = nested === undefined ? skipValue(b, start, options, depth + 1) : nested.end;
   const key = known?.key ?? (shape.every ? stringAt(b, i, keyEnd) : undefined);
   return { key: key ?? '', isKnown: known !== undefined, keyStart: i, start, end, members: nested?.members };
+}
+
+function readInner(b: Buffer, from: number, shape: Shape, options: ScanOptions, depth: number): ReadObject {
+  const { memory } = options;
+  if (memory === undefined || !shape.isUsual) return readObject(b, from, shape, options, depth);
+  const found = memory.find(b, from);
+  if (found !== undefined) return found;
+  const read = readObject(b, from, shape, options, depth);
+  memory.keep(b, from, read);
+  return read;
 }
 
 /** Reads the object at `from` by its shape; a second member of a name that the shape has is a fault, as nobody could tell which one counts. */
@@ -231,7 +257,7 @@ export function readObject(
   shape: Shape,
   options: ScanOptions,
   depth = 0,
-): { readonly members: Members; readonly end: number } {
+): ReadObject {
   if (depth > options.depthMax) throw tooDeep(options);
   const members: Member[] = [];
   let i = skipSpace(b, from + 1);

@@ -49,6 +49,7 @@ const requestShape = shapeOf({
         ref: { keys: { type: leaf, name: leaf, uri: leaf } },
         _meta: {
           every: true,
+          isUsual: true,
           keys: {
             [metaKey.version]: leaf,
             [metaKey.clientInfo]: leaf,

@@ -3,6 +3,8 @@
 export interface ShapeSpec {
   /** Records all members, not only those that are named. */
   readonly every?: boolean;
+  /** Comes again with the same bytes, most often. */
+  readonly isUsual?: boolean;
   readonly keys: Readonly<Record<string, ShapeSpec | null>>;
 }
 
@@ -15,11 +17,13 @@ export interface KnownKey {
 
 export interface Shape {
   readonly every: boolean;
+  readonly isUsual: boolean;
   readonly known: readonly KnownKey[];
 }
 
-export const shapeOf = ({ every = false, keys }: ShapeSpec): Shape => ({
+export const shapeOf = ({ every = false, isUsual = false, keys }: ShapeSpec): Shape => ({
   every,
+  isUsual,
   known: Object.entries(keys).map(([key, inner]) => ({
     key,
     bytes: Buffer.from(key),
@@ -27,16 +31,17 @@ export const shapeOf = ({ every = false, keys }: ShapeSpec): Shape => ({
   })),
 });
 
+const quote = 0x22;
+
 function isSame(b: Buffer, at: number, wanted: Buffer): boolean {
   for (let i = wanted.length - 1; i >= 0; i--) if (b[at + i] !== wanted[i]) return false;
   return true;
 }
 
-/** The key that the shape knows and whose bytes stand from `start` to `end`. */
-export function knownAt(b: Buffer, start: number, end: number, shape: Shape): KnownKey | undefined {
-  const length = end - start;
+/** The key that the shape knows and that stands between the quote before `start` and the next one, if that is so. */
+export function knownAt(b: Buffer, start: number, shape: Shape): KnownKey | undefined {
   for (const known of shape.known)
-    if (known.bytes.length === length && isSame(b, start, known.bytes)) return known;
+    if (b[start + known.bytes.length] === quote && isSame(b, start, known.bytes)) return known;
   return undefined;
 }
 

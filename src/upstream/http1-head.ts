@@ -35,14 +35,22 @@ const close: Framing = { kind: 'close' };
 
 /** Reads heads; the same text again is the same head, since what a server answers within a second often differs in its bodies alone. */
 export class HeadReader {
-  #text: string | undefined;
+  /** In Latin-1, with the empty line at its end. */
+  #text = '';
   #head: ResponseHead | undefined;
+
+  /** The last head of an answer, where it stands at `at` again, which then ends after `bytes`. */
+  again(chunk: Buffer, at: number): { readonly head: ResponseHead; readonly bytes: number } | undefined {
+    const bytes = this.#text.length;
+    if (this.#head === undefined || chunk.toString('latin1', at, at + bytes) !== this.#text) return undefined;
+    return { head: this.#head, bytes };
+  }
 
   /** Reads a head without the empty line at its end; throws an HttpFault. */
   read(text: string): ResponseHead {
-    if (this.#head !== undefined && text === this.#text) return this.#head;
     const head = readHead(text);
-    this.#text = text;
+    if (head.status < 200) return head;
+    this.#text = `${text}\r\n\r\n`;
     this.#head = head;
     return head;
   }

@@ -80,7 +80,7 @@ export class ResponseReader {
         this.#sink.end();
         return at;
       case 'head':
-        return this.#head(chunk, at);
+        return this.#again(chunk, at) ?? this.#head(chunk, at);
       case 'fixed':
       case 'chunk':
       case 'close':
@@ -92,6 +92,14 @@ export class ResponseReader {
       default:
         throw this.#place satisfies never;
     }
+  }
+
+  /** The usual head, which ends where it reads on; undefined where another stands there. */
+  #again(chunk: Buffer, at: number): number | undefined {
+    const again = this.#held.length === 0 ? this.#heads.again(chunk, at) : undefined;
+    if (again === undefined) return undefined;
+    this.#begin(again.head);
+    return at + again.bytes;
   }
 
   #head(chunk: Buffer, at: number): number {

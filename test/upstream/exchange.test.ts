@@ -54,6 +54,38 @@ function startCall(method?: string, capabilities?: object) {
   return { call, exchange, done, messages, over, asked };
 }
 
+const answer = (result: string): Buffer => Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":${result}}`);
+
+test('a short answer whose bytes are another’s afterwards is replied as it was', async () => {
+  const { exchange, done, over } = startCall();
+  const lent = answer('{"content":[{"type":"text","text":"é"}]}');
+  expect(exchange.replyLent(lent)).toBe(true);
+  lent.fill(0x2e);
+  const reply = await done;
+  expect(Buffer.concat(reply.parts).toString()).toBe(
+    '{"jsonrpc":"2.0","id":"abc","result":{"resultType":"complete","content":[{"type":"text","text":"é"}]}}',
+  );
+  expect(over).toEqual([undefined]);
+  expect(exchange.replyLent(lent)).toBe(false);
+});
+
+test.each([
+  ['has an error of its tool', answer('{"content":[],"isError":true}')],
+  ['is an error', Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":{"code":-1,"message":"x"}}`)],
+  ['is too long for text', answer(`{"content":"${'x'.repeat(20_000)}"}`)],
+])('an answer that %s is not taken where its bytes are another’s afterwards', (_, lent) => {
+  const { exchange, over } = startCall();
+  expect(exchange.replyLent(lent)).toBe(false);
+  expect(over).toEqual([]);
+});
+
+test('an answer that comes while nobody waits is not taken where its bytes are another’s afterwards', () => {
+  const { exchange, call } = startCall();
+  exchange.park({ parts: [], outcome: { kind: 'asks' }, status: 200 });
+  expect(exchange.replyLent(answer('{"content":[]}'))).toBe(false);
+  expect(call.signal.cause).toBeUndefined();
+});
+
 function startAsk() {
   const { context, messages, over } = contextOf();
   let exchange: AskExchange | undefined;

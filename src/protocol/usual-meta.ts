@@ -1,0 +1,53 @@
+/** `_meta` of requests: a client says the same of itself with each. */
+import type { Member, ObjectMemory, ReadObject } from './json.ts';
+import { metaKey } from './message.ts';
+
+const closeBrace = 0x7d;
+/** So many are remembered, of so many bytes each. */
+const usualMax = 8;
+const usualBytesMax = 1_024;
+
+interface Usual {
+  /** In Latin-1. */
+  readonly text: string;
+  readonly start: number;
+  readonly read: ReadObject;
+}
+
+/** Whether another request may have it, too. */
+const isUsual = ({ key, isKnown, members }: Member): boolean =>
+  isKnown && key !== metaKey.progressToken && members === undefined;
+
+const movedBy =
+  (by: number) =>
+  ({ key, isKnown, keyStart, start, end, members }: Member): Member => ({
+    key,
+    isKnown,
+    keyStart: keyStart + by,
+    start: start + by,
+    end: end + by,
+    members,
+  });
+
+/** Remembers the `_meta` of some clients; those with a token or with keys that the protocol does not have are none. */
+export class UsualMeta implements ObjectMemory {
+  readonly #usual: Usual[] = [];
+  #next = 0;
+
+  find(b: Buffer, start: number): ReadObject | undefined {
+    for (const usual of this.#usual) {
+      const end = start + usual.text.length;
+      // Nearly all others end elsewhere.
+      if (b[end - 1] !== closeBrace || b.toString('latin1', start, end) !== usual.text) continue;
+      const by = start - usual.start;
+      return by === 0 ? usual.read : { members: usual.read.members.map(movedBy(by)), end };
+    }
+    return undefined;
+  }
+
+  keep(b: Buffer, start: number, read: ReadObject): void {
+    if (read.end - start > usualBytesMax || !read.members.every(isUsual)) return;
+    this.#usual[this.#next] = { text: b.toString('latin1', start, read.end), start, read };
+    this.#next = (this.#next + 1) % usualMax;
+  }
+}
