@@ -5,7 +5,7 @@ import type { Notices } from '../gateway/notices.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { Call, type Caller } from '../protocol/call.ts';
-import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
+import { asRpcError, code, errorMessage, RpcError } from '../protocol/errors.ts';
 import { textOf } from '../protocol/json.ts';
 import { climb } from '../protocol/ladder.ts';
 import { type InboundMessage, idOf, paramOf, type RequestMessage } from '../protocol/message.ts';
@@ -65,14 +65,7 @@ export function receive(
   options: ModernOptions,
 ): void {
   if (options.peers !== undefined && isElsewhere(req, res, inbound, caller, options.peers)) return;
-  let call: Call | undefined;
-  const responder = new Responder(res, {
-    silence: options.silence,
-    turn: options.turn,
-    bufferBytesMax: options.bufferBytesMax,
-    gone: () => call?.signal.abort(new RpcError(own.cancelled, 'The client closed the connection')),
-    slow: () => options.metrics.limitHit('sseBuffer'),
-  });
+  const responder = new Responder(res, options);
   switch (inbound.kind) {
     case 'invalid':
       if (inbound.error.limit !== undefined) options.metrics.limitHit(inbound.error.limit);
@@ -97,8 +90,10 @@ export function receive(
         responder.error(idOf(inbound.request), refusal);
         return;
       }
-      call = new Call(inbound.request, caller, paramHeaders(req), (message) => responder.notify(message));
+      const deliver = (message: Buffer): void => responder.notify(message);
+      const call = new Call(inbound.request, caller, paramHeaders(req), deliver);
       call.arrivedMs = arrivedMs;
+      responder.answers(call);
       run(call, responder, options);
       return;
     }

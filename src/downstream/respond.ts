@@ -1,7 +1,8 @@
 /** Writes what one request gets back: one JSON body, or SSE as soon as something comes before the reply, or nothing does for a while. */
 import type { ServerResponse } from 'node:http';
-import type { Reply } from '../protocol/call.ts';
-import { errorMessage, type RpcError } from '../protocol/errors.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { Call, Reply } from '../protocol/call.ts';
+import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
 import { lengthOf } from '../protocol/text-reply.ts';
@@ -17,10 +18,7 @@ export interface ResponderOptions {
   readonly turn: TurnEnd;
   /** Unsent bytes to one slow client before it is dropped. */
   readonly bufferBytesMax: number;
-  /** The client went away before its answer was whole. */
-  gone(): void;
-  /** The client was dropped for reading too slowly. */
-  slow(): void;
+  readonly metrics: Pick<Metrics, 'limitHit'>;
 }
 
 const eventHead = Buffer.from('event: message\ndata: ');
@@ -48,6 +46,7 @@ export class Responder implements Quiet, Waiting {
   /** What is written in the place of the text. */
   #parts: readonly Buffer[] | undefined;
   #over = false;
+  #call: Call | undefined;
 
   constructor(res: ServerResponse, options: ResponderOptions) {
     this.#res = res;
@@ -56,13 +55,18 @@ export class Responder implements Quiet, Waiting {
     res.on('close', () => this.#closed());
   }
 
+  /** What is answered: aborted where the client goes away before its answer is whole. */
+  answers(call: Call): void {
+    this.#call = call;
+  }
+
   /** A notification of this call; none is sent once the reply is. */
   notify(message: Buffer): void {
     if (this.#over) return;
     this.#open();
     this.#writeEvent([message]);
     if (this.#res.writableLength > this.#options.bufferBytesMax) {
-      this.#options.slow();
+      this.#options.metrics.limitHit('sseBuffer');
       this.#res.destroy();
     } else this.#options.silence.heard(this);
   }
@@ -140,7 +144,7 @@ export class Responder implements Quiet, Waiting {
     this.#options.silence.forget(this);
     if (this.#over) return;
     this.#over = true;
-    this.#options.gone();
+    this.#call?.signal.abort(new RpcError(own.cancelled, 'The client closed the connection'));
   }
 }
 

@@ -2,7 +2,7 @@
 import { bodyVersion, modernVersion } from './era.ts';
 import { code, RpcError } from './errors.ts';
 import { decodeHeader } from './headers.ts';
-import { find, isObject, textOf } from './json.ts';
+import { find, isObject, isText, textOf } from './json.ts';
 import { metaKey, paramOf, type RequestMessage } from './message.ts';
 import { methodOf } from './methods.ts';
 
@@ -80,13 +80,18 @@ const methodMatches: Check = ({ request, header }) => {
   );
 };
 
+/** Whether what a header carries is what stands in it, and what would stand in a body. */
+const isPlainly = (raw: string): boolean => !raw.includes('\\') && decodeHeader(raw) === raw;
+
 const nameMatches: Check = ({ request, header }) => {
   const param = methodOf(request.method)?.nameParam;
   if (param === undefined) return undefined;
-  const body = textOf(request.bytes, paramOf(request, param));
+  const member = paramOf(request, param);
+  const raw = header?.('mcp-name');
+  if (raw !== undefined && isPlainly(raw) && isText(request.bytes, member, raw)) return undefined;
+  const body = textOf(request.bytes, member);
   if (body === undefined) return refuse(code.invalidParams, `Invalid params: "${param}" must be a string`);
   if (header === undefined) return undefined;
-  const raw = header('mcp-name');
   if (raw === undefined) return mismatch('mcp-name', 'Mcp-Name is missing');
   const value = decodeHeader(raw);
   if (value === body) return undefined;

@@ -8,10 +8,10 @@ const usualMax = 8;
 const usualBytesMax = 1_024;
 
 interface Usual {
-  /** In Latin-1. */
-  readonly text: string;
-  readonly start: number;
-  readonly read: ReadObject;
+  readonly bytes: Buffer;
+  /** Where it stood last. */
+  start: number;
+  read: ReadObject;
 }
 
 /** Whether another request may have it, too. */
@@ -36,18 +36,22 @@ export class UsualMeta implements ObjectMemory {
 
   find(b: Buffer, start: number): ReadObject | undefined {
     for (const usual of this.#usual) {
-      const end = start + usual.text.length;
+      const { length } = usual.bytes;
+      const end = start + length;
       // Nearly all others end elsewhere.
-      if (b[end - 1] !== closeBrace || b.toString('latin1', start, end) !== usual.text) continue;
-      const by = start - usual.start;
-      return by === 0 ? usual.read : { members: usual.read.members.map(movedBy(by)), end };
+      if (b[end - 1] !== closeBrace || b.compare(usual.bytes, 0, length, start, end) !== 0) continue;
+      if (start !== usual.start) {
+        usual.read = { members: usual.read.members.map(movedBy(start - usual.start)), end };
+        usual.start = start;
+      }
+      return usual.read;
     }
     return undefined;
   }
 
   keep(b: Buffer, start: number, read: ReadObject): void {
     if (read.end - start > usualBytesMax || !read.members.every(isUsual)) return;
-    this.#usual[this.#next] = { text: b.toString('latin1', start, read.end), start, read };
+    this.#usual[this.#next] = { bytes: Buffer.from(b.subarray(start, read.end)), start, read };
     this.#next = (this.#next + 1) % usualMax;
   }
 }

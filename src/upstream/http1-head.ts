@@ -29,28 +29,30 @@ const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const headerLines = /^(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*(?:\r\n|$))*$/;
 const headersMax = 256;
 const digits = /^\d{1,15}$/;
+const nothing = Buffer.alloc(0);
 const none: Framing = { kind: 'none' };
 const chunked: Framing = { kind: 'chunked' };
 const close: Framing = { kind: 'close' };
 
 /** Reads heads; the same text again is the same head, since what a server answers within a second often differs in its bodies alone. */
 export class HeadReader {
-  /** In Latin-1, with the empty line at its end. */
-  #text = '';
+  /** With the empty line at its end. */
+  #bytes = nothing;
   #head: ResponseHead | undefined;
 
   /** The last head of an answer, where it stands at `at` again, which then ends after `bytes`. */
   again(chunk: Buffer, at: number): { readonly head: ResponseHead; readonly bytes: number } | undefined {
-    const bytes = this.#text.length;
-    if (this.#head === undefined || chunk.toString('latin1', at, at + bytes) !== this.#text) return undefined;
-    return { head: this.#head, bytes };
+    const bytes = this.#bytes.length;
+    if (this.#head === undefined || at + bytes > chunk.length) return undefined;
+    const isSame = chunk.compare(this.#bytes, 0, bytes, at, at + bytes) === 0;
+    return isSame ? { head: this.#head, bytes } : undefined;
   }
 
   /** Reads a head without the empty line at its end; throws an HttpFault. */
   read(text: string): ResponseHead {
     const head = readHead(text);
     if (head.status < 200) return head;
-    this.#text = `${text}\r\n\r\n`;
+    this.#bytes = Buffer.from(`${text}\r\n\r\n`, 'latin1');
     this.#head = head;
     return head;
   }

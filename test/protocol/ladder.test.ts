@@ -59,6 +59,8 @@ describe('a request passes', () => {
       'whose name looks like Base64 and is encoded for it',
       { params: { name: '=?base64?eA==?=' }, headers: { 'mcp-name': '=?base64?PT9iYXNlNjQ/ZUE9PT89?=' } },
     ],
+    ['whose name has a quote', { params: { name: 'a"b' }, headers: { 'mcp-name': 'a"b' } }],
+    ['whose name has a backslash', { params: { name: 'a\\b' }, headers: { 'mcp-name': 'a\\b' } }],
     ['whose name is empty', { params: { name: '' }, headers: { 'mcp-name': '' } }],
     ['for a resource, named by its URI', { method: 'resources/read', params: { uri: 'raw://a/b' } }],
     ['for a prompt', { method: 'prompts/get', params: { name: 'p' } }],
@@ -112,6 +114,18 @@ describe('a request is refused with its code, status 400 and the header that is 
     ['an Mcp-Name of another tool', { headers: { 'mcp-name': 'y' } }, -32020, 'mcp-name'],
     ['an Mcp-Name in another case', { headers: { 'mcp-name': 'X' } }, -32020, 'mcp-name'],
     ['an Mcp-Name in raw Latin-1', { params: { name: 'ä' } }, -32020, 'mcp-name'],
+    [
+      'an Mcp-Name in raw Latin-1 whose bytes are those of the name',
+      { params: { name: 'ä' }, headers: { 'mcp-name': 'Ã¤' } },
+      -32020,
+      'mcp-name',
+    ],
+    [
+      'an Mcp-Name that is spelled as the name is in the body, with an escape',
+      { params: { name: 'a\b' }, headers: { 'mcp-name': 'a\\b' } },
+      -32020,
+      'mcp-name',
+    ],
     ['an Mcp-Name whose Base64 is broken', { headers: { 'mcp-name': '=?base64?eA?=' } }, -32020, 'mcp-name'],
     [
       'an Mcp-Name whose Base64 is no UTF-8',
