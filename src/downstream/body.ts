@@ -20,7 +20,7 @@ const empty = Buffer.alloc(0);
 
 /** Calls one of the reader's functions, once; none where the client went away first. */
 export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyReader): void {
-  const declared = Number(req.headers['content-length']);
+  const declared = declaredBytes(req.headers['content-length']);
   if (declared > limits.bodyBytesMax) {
     reader.tooBig();
     return;
@@ -32,6 +32,14 @@ export function readBody(req: IncomingMessage, limits: BodyLimits, reader: BodyR
   }
   req.on('data', (chunk: Buffer) => body.data(chunk));
   req.on('end', () => body.end());
+}
+
+/** What Content-Length says, of which Node.js has seen that it is digits; `Number` of a string takes ten times as long. */
+function declaredBytes(digits: string | undefined): number {
+  if (digits === undefined || digits.length > 15) return Number(digits);
+  let bytes = 0;
+  for (let at = 0; at < digits.length; at++) bytes = 10 * bytes + digits.charCodeAt(at) - 0x30;
+  return bytes;
 }
 
 class Body implements BodyTaker {

@@ -136,7 +136,6 @@ function refusalOf(
 }
 
 function run(call: Call, responder: Responder, options: ModernOptions): void {
-  const id = idOf(call.request);
   options.handler(call).then(
     (reply) => responder.reply(reply),
     (error: unknown) => {
@@ -146,7 +145,7 @@ function run(call: Call, responder: Responder, options: ModernOptions): void {
           { err: error, method: call.request.method },
           'a call failed by a fault of the gateway',
         );
-      responder.error(id, known);
+      responder.error(idOf(call.request), known);
     },
   );
 }

@@ -80,8 +80,14 @@ const methodMatches: Check = ({ request, header }) => {
   );
 };
 
-/** Whether what a header carries is what stands in it, and what would stand in a body. */
-const isPlainly = (raw: string): boolean => !raw.includes('\\') && decodeHeader(raw) === raw;
+/** Whether a header's value stands for itself, and would stand in a body as it is. */
+function isPlainly(value: string): boolean {
+  for (let at = 0; at < value.length; at++) {
+    const char = value.charCodeAt(at);
+    if (char <= 0x20 || char >= 0x7f || char === 0x22 || char === 0x5c || char === 0x3d) return false;
+  }
+  return true;
+}
 
 const nameMatches: Check = ({ request, header }) => {
   const param = methodOf(request.method)?.nameParam;

@@ -146,31 +146,41 @@ const usual = 'tools/call';
 
 function judge(bytes: Buffer, members: Members): InboundMessage {
   const id = find(members, 'id');
-  const known = id !== undefined && isId(bytes, id) ? slice(bytes, id) : undefined;
+  const isKnown = id !== undefined && isId(bytes, id);
+  const known = (): Buffer | undefined => (isKnown ? slice(bytes, id) : undefined);
   if (!isText(bytes, find(members, 'jsonrpc'), '2.0'))
-    return refused(code.invalidRequest, 'Invalid request: "jsonrpc" must be "2.0"', known);
+    return refused(code.invalidRequest, 'Invalid request: "jsonrpc" must be "2.0"', known());
   const method = find(members, 'method');
   if (method === undefined) {
     if (find(members, 'result') !== undefined || find(members, 'error') !== undefined)
       return { kind: 'response' };
-    return refused(code.invalidRequest, 'Invalid request: "method" is missing', known);
+    return refused(code.invalidRequest, 'Invalid request: "method" is missing', known());
   }
   const name = isText(bytes, method, usual) ? usual : textOf(bytes, method);
   if (name === undefined)
-    return refused(code.invalidRequest, 'Invalid request: "method" must be a string', known);
+    return refused(code.invalidRequest, 'Invalid request: "method" must be a string', known());
   const params = find(members, 'params');
   const isNull = params !== undefined && bytes[params.start] === 0x6e;
   if (params !== undefined && !isObject(bytes, params) && !isNull)
-    return refused(code.invalidRequest, 'Invalid request: "params" must be an object', known);
+    return refused(code.invalidRequest, 'Invalid request: "params" must be an object', known());
   const meta = find(params?.members, '_meta')?.members;
   if (id === undefined) return { kind: 'notification', bytes, method: name, params, meta };
-  if (known === undefined)
+  if (!isKnown)
     return refused(code.invalidRequest, 'Invalid request: "id" must be a string or an integer, not null');
   return { kind: 'request', request: { bytes, method: name, id, params, meta } };
 }
 
+/** What has an id of its caller's. */
+export interface Identified {
+  readonly bytes: Buffer;
+  readonly id: Pick<Member, 'start' | 'end'>;
+}
+
 /** The caller's id, as written. */
-export const idOf = (request: RequestMessage): Buffer => slice(request.bytes, request.id);
+export const idOf = ({ bytes, id }: Identified): Buffer => bytes.subarray(id.start, id.end);
+
+/** The same as Latin-1 text of its bytes. */
+export const idTextOf = ({ bytes, id }: Identified): string => bytes.toString('latin1', id.start, id.end);
 
 /** A member of `params` by name. */
 export const paramOf = (request: RequestMessage, key: string): Member | undefined =>

@@ -187,7 +187,7 @@ export class CallExchange implements Exchange {
     return {
       upstream: this.#context.upstream,
       method: call.request.method,
-      callerId: idOf(call.request),
+      request: call.request,
       id: this.id,
     };
   }
@@ -229,7 +229,7 @@ export class CallExchange implements Exchange {
       return { parts: plain, rest: new PlainRest(head, rest), outcome: okOutcome, status: 200 };
     const stream = new AnswerStream({
       id: String(context.id),
-      callerId: context.callerId,
+      callerId: idOf(context.request),
       missing: Buffer.from(missingMembers(undefined, context.method).slice(0, -1)),
     });
     try {

@@ -112,8 +112,12 @@ export function headOf(status: number, headers: ResponseHeaders): Head {
   };
 }
 
+const json = 'application/json';
+
 function mediaTypeOf(contentType: string | undefined): string {
-  if (contentType === undefined || contentType === 'application/json') return contentType ?? '';
+  if (contentType === undefined) return '';
+  // The one that others are compared with, so that it need not be compared by its letters.
+  if (contentType === json) return json;
   const end = contentType.indexOf(';');
   return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
 }

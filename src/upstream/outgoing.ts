@@ -8,7 +8,13 @@ import {
   type RequestMessage,
   scanInbound,
 } from '../protocol/message.ts';
-import { byteLength, copySpan, writeText } from '../protocol/short-copy.ts';
+import {
+  byteLength,
+  copySpan,
+  plainStringBytes,
+  writePlainString,
+  writeText,
+} from '../protocol/short-copy.ts';
 import { type Edit, splice } from '../protocol/splice.ts';
 
 /** What a call is about, in the upstream's own words; `member` is where the body says so. */
@@ -59,14 +65,16 @@ function plainBody(
   if (find(meta, metaKey.progressToken) !== undefined) return undefined;
   if (emptied !== undefined && emptied.start < member.end) return undefined;
   const idBytes = digitCount(id);
-  const nameText = JSON.stringify(name);
-  const more = idBytes - (idAt.end - idAt.start) + byteLength(nameText) - (member.end - member.start);
+  const plainBytes = plainStringBytes(name);
+  const nameText = plainBytes < 0 ? JSON.stringify(name) : undefined;
+  const nameBytes = nameText === undefined ? plainBytes : byteLength(nameText);
+  const more = idBytes - (idAt.end - idAt.start) + nameBytes - (member.end - member.start);
   const less = emptied === undefined ? 0 : emptied.end - emptied.start - emptyObject.length;
   const out = Buffer.allocUnsafe(bytes.length + more - less);
   let at = copySpan(bytes, 0, idAt.start, out, 0);
   at = writeDigits(id, idBytes, out, at);
   at = copySpan(bytes, idAt.end, member.start, out, at);
-  at = writeText(nameText, out, at);
+  at = nameText === undefined ? writePlainString(name, out, at) : writeText(nameText, out, at);
   if (emptied === undefined) copySpan(bytes, member.end, bytes.length, out, at);
   else {
     at = copySpan(bytes, member.end, emptied.start, out, at);

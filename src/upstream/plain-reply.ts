@@ -12,6 +12,7 @@ import {
   thenResult,
   wholeBytesMax,
 } from '../protocol/envelope.ts';
+import { idOf, idTextOf } from '../protocol/message.ts';
 import { mayHaveKey, rareKey } from '../protocol/rare-keys.ts';
 import { TextReply } from '../protocol/text-reply.ts';
 import type { ReplyContext } from './reply.ts';
@@ -95,15 +96,17 @@ export function plainStart(head: Buffer, context: ReplyContext, isModern: boolea
   if (end < 0 || !standsAt(head, end, thenResult)) return undefined;
   const at = end + thenResult.length;
   // A modern server says the type, be it at the end, or means a complete result by not saying it.
-  if (isModern) return [envelope, context.callerId, head.subarray(end)];
-  return head[at] === 0x22 ? [envelope, context.callerId, thenResult, missing, head.subarray(at)] : undefined;
+  if (isModern) return [envelope, idOf(context.request), head.subarray(end)];
+  return head[at] === 0x22
+    ? [envelope, idOf(context.request), thenResult, missing, head.subarray(at)]
+    : undefined;
 }
 
 /** The text of an answer that is short enough to leave as text. */
 const textOf = (bytes: Buffer): string | undefined =>
   bytes.length < wholeBytesMax ? bytes.toString('latin1') : undefined;
 
-function idFirst(bytes: Buffer, { id, callerId }: ReplyContext): Reply | undefined {
+function idFirst(bytes: Buffer, { id, request }: ReplyContext): Reply | undefined {
   const end = endOfDigits(bytes, envelope.length, id, digitCount(id));
   const { length } = bytes;
   if (end < 0 || !standsAt(bytes, end, thenResult)) return undefined;
@@ -113,19 +116,19 @@ function idFirst(bytes: Buffer, { id, callerId }: ReplyContext): Reply | undefin
   const type = typeAt(bytes, text, at, length - 2);
   if (type === undefined) return undefined;
   if (text !== undefined) {
-    const head = words.envelope + callerId.toString('latin1');
+    const head = words.envelope + idTextOf(request);
     return new TextReply(
       type === 'has' ? head + text.slice(end) : head + words.thenResult + words.missing + text.slice(at),
     );
   }
   const parts =
     type === 'has'
-      ? [envelope, callerId, bytes.subarray(end)]
-      : [envelope, callerId, thenResult, missing, bytes.subarray(at)];
+      ? [envelope, idOf(request), bytes.subarray(end)]
+      : [envelope, idOf(request), thenResult, missing, bytes.subarray(at)];
   return { parts, outcome: okOutcome, status: 200 };
 }
 
-function idLast(bytes: Buffer, { id, callerId }: ReplyContext): Reply | undefined {
+function idLast(bytes: Buffer, { id, request }: ReplyContext): Reply | undefined {
   const idBytes = digitCount(id);
   const idAt = bytes.length - 1 - idBytes;
   if (bytes[bytes.length - 1] !== brace || endOfDigits(bytes, idAt, id, idBytes) < 0) return undefined;
@@ -134,7 +137,7 @@ function idLast(bytes: Buffer, { id, callerId }: ReplyContext): Reply | undefine
   const type = typeAt(bytes, text, resultFirst.length, idAt - thenEnvelope.length);
   if (type === undefined) return undefined;
   if (text !== undefined) {
-    const tail = `${callerId.toString('latin1')}}`;
+    const tail = `${idTextOf(request)}}`;
     return new TextReply(
       type === 'has'
         ? text.slice(0, idAt) + tail
@@ -144,7 +147,7 @@ function idLast(bytes: Buffer, { id, callerId }: ReplyContext): Reply | undefine
   const tail = bytes.subarray(bytes.length - 1);
   const parts =
     type === 'has'
-      ? [bytes.subarray(0, idAt), callerId, tail]
-      : [resultFirst, missing, bytes.subarray(resultFirst.length, idAt), callerId, tail];
+      ? [bytes.subarray(0, idAt), idOf(request), tail]
+      : [resultFirst, missing, bytes.subarray(resultFirst.length, idAt), idOf(request), tail];
   return { parts, outcome: okOutcome, status: 200 };
 }

@@ -5,14 +5,15 @@ import { type Outcome, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { find, type Member, skipSpace, textOf } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
+import { type Identified, idOf } from '../protocol/message.ts';
 import { isVendorMethod } from '../protocol/methods.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
 
 export interface ReplyContext {
   readonly upstream: string;
   readonly method: string;
-  /** The caller's id, as written. */
-  readonly callerId: Buffer;
+  /** The caller's request, whose id the reply has. */
+  readonly request: Identified;
   /** The id that the gateway gave the request. */
   readonly id: number;
 }
@@ -93,8 +94,8 @@ export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: 
     case 'result': {
       if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
       const edits = resultEdits(message.bytes, message.result, context.method);
-      if (message.isOdd) edits.push(...envelopeEdits(message.bytes, message.result, context.callerId));
-      else edits.push({ start: message.id.start, end: message.id.end, bytes: context.callerId });
+      if (message.isOdd) edits.push(...envelopeEdits(message.bytes, message.result, idOf(context.request)));
+      else edits.push({ start: message.id.start, end: message.id.end, bytes: idOf(context.request) });
       if (more !== undefined) edits.push(more);
       return {
         parts: cut(message.bytes, edits),
@@ -118,13 +119,13 @@ function errorReply(message: UpstreamMessage & { kind: 'error' }, context: Reply
   const outcome: Outcome = { kind: 'error', error: String(message.error.code) };
   const translated = translatedError(message.error, context.upstream);
   if (translated !== undefined)
-    return { parts: [errorMessage(context.callerId, translated)], outcome, status: translated.status };
+    return { parts: [errorMessage(idOf(context.request), translated)], outcome, status: translated.status };
   if (message.isOdd || message.id === undefined || numericId(message.bytes, message.id) !== context.id) {
     const { error } = message;
     const said = new RpcError(error.code, error.message, { data: error.data });
-    return { parts: [errorMessage(context.callerId, said)], outcome, status: 200 };
+    return { parts: [errorMessage(idOf(context.request), said)], outcome, status: 200 };
   }
-  const edit: Edit = { start: message.id.start, end: message.id.end, bytes: context.callerId };
+  const edit: Edit = { start: message.id.start, end: message.id.end, bytes: idOf(context.request) };
   // A method that nobody implements (Streamable HTTP, "Sending Messages to the Server").
   const isUnknown = message.error.code === code.methodNotFound && isVendorMethod(context.method);
   return { parts: cut(message.bytes, [edit]), outcome, status: isUnknown ? 404 : 200 };

@@ -110,7 +110,12 @@ function checkAnswer(tape: Tape): void {
   const bytes = mutated(subjects, tape);
   const method = tape.pick(['tools/call', 'resources/read']);
   const callerId = tape.pick(callers);
-  const context = { upstream: 'up', method, callerId: Buffer.from(callerId), id: gatewayId };
+  const context = {
+    upstream: 'up',
+    method,
+    request: { bytes: Buffer.from(callerId), id: { start: 0, end: Buffer.byteLength(callerId) } },
+    id: gatewayId,
+  };
   const message = scanned(bytes);
   checkPlainId(message, bytes);
   const reply = attempt(() => replyOf(message, context), bytes);

@@ -3,16 +3,23 @@ import { describe, expect, test } from 'vitest';
 import { scanUpstream } from '../../src/protocol/answer.ts';
 import type { Reply } from '../../src/protocol/call.ts';
 import { RpcError } from '../../src/protocol/errors.ts';
+import type { Identified } from '../../src/protocol/message.ts';
 import { plainReply } from '../../src/upstream/plain-reply.ts';
 import { replyOf } from '../../src/upstream/reply.ts';
 
 const options = { strict: false, depthMax: 64 };
 
+/** A request of which only the id matters. */
+const identified = (id: string): Identified => ({
+  bytes: Buffer.from(id),
+  id: { start: 0, end: Buffer.byteLength(id) },
+});
+
 const reply = (text: string, method = 'tools/call', callerId = '"abc"'): Reply =>
   replyOf(scanUpstream(Buffer.from(text), options), {
     upstream: 'up',
     method,
-    callerId: Buffer.from(callerId),
+    request: identified(callerId),
     id: 1_000_000_001,
   });
 const textOf = ({ parts }: Reply): string => Buffer.concat([...parts]).toString();
@@ -225,7 +232,7 @@ describe('what is no answer is told as a broken upstream, by name', () => {
 });
 
 test('the short way and the scan make the same reply of the same answer, where the short way makes one', () => {
-  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('"abc"'), id: 1_000_000_001 };
+  const context = { upstream: 'up', method: 'tools/call', request: identified('"abc"'), id: 1_000_000_001 };
   const results = fc.dictionary(
     fc.oneof(fc.constantFrom('content', 'resultType', 'isError', 'id'), fc.string()),
     fc.jsonValue(),
@@ -253,7 +260,7 @@ test('the short way and the scan make the same reply of the same answer, where t
 });
 
 test('the same holds for answers that are longer than what is looked at whole', () => {
-  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('"abc"'), id: 1_000_000_001 };
+  const context = { upstream: 'up', method: 'tools/call', request: identified('"abc"'), id: 1_000_000_001 };
   const pad = 'a line, and a \\"quote\\".\\n'.repeat(1_000);
   const key = fc.constantFrom('isError', 'resultType', 'mimeType', 'LastError', 'id', 'x');
   const value = fc.constantFrom('true', 'false', '"complete"', '7', '"isError"', `"${pad}"`);
@@ -280,7 +287,7 @@ test('the same holds for answers that are longer than what is looked at whole', 
 });
 
 test('a long answer with a second type in its middle, of which a client reads the last, takes no short way', () => {
-  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('1'), id: 1_000_000_001 };
+  const context = { upstream: 'up', method: 'tools/call', request: identified('1'), id: 1_000_000_001 };
   const pad = 'x'.repeat(20_000);
   const text = (middle: string): Buffer =>
     Buffer.from(
@@ -297,7 +304,7 @@ test.each([
   '{"result":{"a":1},"id":7,"x":{},"jsonrpc":"2.0","id":1000000001}',
   '{"jsonrpc":"2.0","id":1000000001,"result":{"a":1},"\\u0069d":7,"more":{}}',
 ])('an answer with two ids, of which a client reads the last, takes no short way: %s', (text) => {
-  const context = { upstream: 'up', method: 'tools/call', callerId: Buffer.from('1'), id: 1_000_000_001 };
+  const context = { upstream: 'up', method: 'tools/call', request: identified('1'), id: 1_000_000_001 };
   expect(plainReply(Buffer.from(text), context)).toBeUndefined();
   expect(() => reply(text)).toThrow('stands twice');
 });
