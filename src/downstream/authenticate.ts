@@ -5,6 +5,7 @@ import { type AuthFailure, authorizationOf, bearerOf } from '../auth/bearer.ts';
 import type { Keyring } from '../auth/keys.ts';
 import { anonymous } from '../config/key-hash.ts';
 import type { Caller } from '../protocol/call.ts';
+import { kindOf } from './inbound-request.ts';
 import { refuse } from './refuse.ts';
 
 /** The caller of a request; undefined after it was answered with 401. */
@@ -36,7 +37,8 @@ export function requireKey(options: AuthenticateOptions): Authenticate {
   const { keyring, refused } = options;
   const lastOf = new WeakMap<Socket, Admitted>();
   return (req, res) => {
-    const authorization = authorizationOf(req.rawHeaders);
+    const authorization =
+      kindOf(req) === undefined ? authorizationOf(req.rawHeaders) : req.headers.authorization;
     const last = lastOf.get(req.socket);
     if (last !== undefined && last.authorization === authorization) return last.caller;
     const presented = bearerOf(authorization);

@@ -1,5 +1,6 @@
 /** Who may talk to the listener at all: Host and Origin, against DNS rebinding (Streamable HTTP, "Security & Endpoint"). */
 import type { IncomingMessage } from 'node:http';
+import { kindOf } from './inbound-request.ts';
 import { createProxies, type Proxies } from './proxies.ts';
 
 export interface GuardOptions {
@@ -39,7 +40,7 @@ export function createGuard(options: GuardOptions): (req: IncomingMessage) => Re
   const origins = new Set(
     [...options.origins, ...outside.map(({ origin }) => origin)].map((origin) => origin.toLowerCase()),
   );
-  const { hostsOf } = options.proxies ?? createProxies([]);
+  const { hostsOf, isFromProxy } = options.proxies ?? createProxies([]);
   /** Nearly all clients ask for the same. */
   let allowed: string | undefined;
   const isHost = (value: string): boolean => {
@@ -57,17 +58,26 @@ export function createGuard(options: GuardOptions): (req: IncomingMessage) => Re
     const name = originForm.exec(origin)?.[1];
     return origins.has(origin) || (name !== undefined && loopback.includes(name));
   };
-  return (req) => {
-    const { origin } = req.headers;
+  /** The last that was allowed, once and straight from the client. */
+  const isUsual = (req: IncomingMessage): boolean => {
+    const { host } = req.headers;
+    return host !== undefined && host === allowed && kindOf(req) !== undefined && !isFromProxy(req);
+  };
+  const refusedHost = (req: IncomingMessage): Refused | undefined => {
     const asked = hostsOf(req);
     if (asked.length === 0) return { status: 400, message: 'Host is missing' };
     if (standsTwice(req.rawHeaders, 'host')) return { status: 400, message: 'Host stands twice' };
     const strange = asked.find((host) => !isHost(host));
-    if (strange !== undefined)
-      return {
-        status: 403,
-        message: `Host ${JSON.stringify(strange.slice(0, 100))} is not allowed (see hosts)`,
-      };
+    if (strange === undefined) return undefined;
+    return {
+      status: 403,
+      message: `Host ${JSON.stringify(strange.slice(0, 100))} is not allowed (see hosts)`,
+    };
+  };
+  return (req) => {
+    const { origin } = req.headers;
+    const refused = isUsual(req) ? undefined : refusedHost(req);
+    if (refused !== undefined) return refused;
     if (origin !== undefined && !isOrigin(origin))
       return {
         status: 403,

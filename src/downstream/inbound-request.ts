@@ -1,6 +1,6 @@
 /** Requests as the listener has them made: names of headers are remembered, and a body that is taken as it comes is no stream. */
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { KnownNames } from './known-names.ts';
+import { headersOf, type Kind, KnownNames } from './known-names.ts';
 
 /** Who takes a body as it is parsed: any number of chunks, then its end, unless the client goes away first. */
 export interface BodyTaker {
@@ -10,6 +10,11 @@ export interface BodyTaker {
 
 export class InboundRequest extends IncomingMessage {
   #taker: BodyTaker | undefined;
+
+  /** That of its headers, where each is known to stand once. */
+  get kind(): Kind | undefined {
+    return undefined;
+  }
 
   /** From now on all that comes of the body is this taker's, or the stream's again without one. */
   takeBody(taker: BodyTaker | undefined): void {
@@ -30,18 +35,34 @@ export class InboundRequest extends IncomingMessage {
   }
 }
 
+/** That of a request's headers, where each is known to stand once. */
+export const kindOf = (req: IncomingMessage): Kind | undefined =>
+  req instanceof InboundRequest ? req.kind : undefined;
+
 /** A class of requests that know each other's names of headers, for the `IncomingMessage` of one server. */
 export function inboundRequests(): typeof InboundRequest {
   const known = new KnownNames();
   const plain = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers');
   class KnowingRequest extends InboundRequest {
+    /** Null until it was looked for. */
+    #kind: Kind | undefined | null = null;
     #headers: IncomingHttpHeaders | undefined;
+
+    override get kind(): Kind | undefined {
+      if (this.#kind === null) this.#kind = known.kindOf(this.rawHeaders);
+      return this.#kind;
+    }
 
     static {
       // An accessor, as Node.js has it, though its types call it a property.
       Object.defineProperty(KnowingRequest.prototype, 'headers', {
         get(this: KnowingRequest): IncomingHttpHeaders {
-          this.#headers ??= known.read(this.rawHeaders) ?? (plain?.get?.call(this) as IncomingHttpHeaders);
+          if (this.#headers !== undefined) return this.#headers;
+          const { kind } = this;
+          this.#headers =
+            kind === undefined
+              ? (plain?.get?.call(this) as IncomingHttpHeaders)
+              : headersOf(kind, this.rawHeaders);
           return this.#headers;
         },
         set(this: KnowingRequest, headers: IncomingHttpHeaders) {

@@ -1,7 +1,10 @@
 /** Names of headers that have come together before: what they are in lower case need not be found out again. */
 import type { IncomingHttpHeaders } from 'node:http';
 
-interface Kind {
+/** Headers of the same names, each of which stands once. */
+export interface Kind {
+  /** Whether some mirror arguments (Streamable HTTP, "Custom Headers"). */
+  readonly hasParams: boolean;
   /** As they came. */
   readonly names: readonly string[];
   readonly keys: readonly string[];
@@ -12,6 +15,7 @@ interface Kind {
 /** Clients of so many kinds are known at once. */
 const kindsMax = 4;
 const namesMax = 32;
+export const paramPrefix = 'mcp-param-';
 /** Node.js makes a list of the one, and nothing of the other. */
 const odd = ['set-cookie', '__proto__'];
 
@@ -19,14 +23,9 @@ export class KnownNames {
   /** The one that was seen last comes first. */
   readonly #kinds: Kind[] = [];
 
-  /** The headers as Node.js reads them, of names and values in turn; undefined where a name stands twice or is an odd one, or there are many. */
-  read(rawHeaders: readonly string[]): IncomingHttpHeaders | undefined {
-    const kind = this.#find(rawHeaders) ?? this.#learn(rawHeaders);
-    if (kind === undefined) return undefined;
-    const { keys, empty } = kind;
-    const headers: Record<string, string> = { ...empty };
-    for (let i = 0; i < keys.length; i++) headers[keys[i] as string] = rawHeaders[2 * i + 1] as string;
-    return headers;
+  /** The kind of these names and values in turn; undefined where a name stands twice or is an odd one, or there are many. */
+  kindOf(rawHeaders: readonly string[]): Kind | undefined {
+    return this.#find(rawHeaders) ?? this.#learn(rawHeaders);
   }
 
   #find(rawHeaders: readonly string[]): Kind | undefined {
@@ -47,11 +46,19 @@ export class KnownNames {
     const names = rawHeaders.filter((_, at) => at % 2 === 0);
     const keys = names.map((name) => name.toLowerCase());
     if (new Set(keys).size < keys.length || odd.some((key) => keys.includes(key))) return undefined;
-    const kind = { names, keys, empty: Object.fromEntries(keys.map((key) => [key, ''])) };
+    const hasParams = keys.some((key) => key.startsWith(paramPrefix));
+    const kind = { hasParams, names, keys, empty: Object.fromEntries(keys.map((key) => [key, ''])) };
     this.#kinds.unshift(kind);
     if (this.#kinds.length > kindsMax) this.#kinds.pop();
     return kind;
   }
+}
+
+/** The headers as Node.js reads them. */
+export function headersOf({ keys, empty }: Kind, rawHeaders: readonly string[]): IncomingHttpHeaders {
+  const headers: Record<string, string> = { ...empty };
+  for (let i = 0; i < keys.length; i++) headers[keys[i] as string] = rawHeaders[2 * i + 1] as string;
+  return headers;
 }
 
 function hasNames(rawHeaders: readonly string[], names: readonly string[]): boolean {

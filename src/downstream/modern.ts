@@ -11,6 +11,8 @@ import { climb } from '../protocol/ladder.ts';
 import { type InboundMessage, idOf, paramOf, type RequestMessage } from '../protocol/message.ts';
 import type { TurnEnd } from '../protocol/turn.ts';
 import { header } from './header.ts';
+import { kindOf } from './inbound-request.ts';
+import { paramPrefix } from './known-names.ts';
 import { peerPath } from './peer-lines.ts';
 import type { Peers } from './peers.ts';
 import { answer } from './refuse.ts';
@@ -30,7 +32,6 @@ export interface ModernOptions {
   readonly peers?: Peers;
 }
 
-const paramPrefix = 'mcp-param-';
 const goneState =
   'Invalid params: "requestState" has expired or was used before; send the request again without it';
 const noHeaders: ReadonlyMap<string, string> = new Map();
@@ -40,6 +41,7 @@ const isParam = (name: string): boolean =>
   (name[4] === 'p' || name[4] === 'P') && name.toLowerCase().startsWith(paramPrefix);
 
 function paramHeaders(req: IncomingMessage): ReadonlyMap<string, string> {
+  if (kindOf(req)?.hasParams === false) return noHeaders;
   let found: Map<string, string> | undefined;
   const { rawHeaders } = req;
   for (let at = 0; at < rawHeaders.length; at += 2) {

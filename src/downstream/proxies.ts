@@ -4,6 +4,8 @@ import { BlockList, isIP, type Socket } from 'node:net';
 import { header } from './header.ts';
 
 export interface Proxies {
+  /** Whether the peer is a trusted proxy. */
+  isFromProxy(req: IncomingMessage): boolean;
   /** The hosts that a client asked for: X-Forwarded-Host of a trusted proxy, all that it lists, else Host. */
   hostsOf(req: IncomingMessage): readonly string[];
   /** Where a request came from, for the log. */
@@ -58,7 +60,7 @@ export function createProxies(networks: readonly string[]): Proxies {
     isIP(address) !== 0 && trusted.check(address, familyOf(address));
   /** A connection has one peer, and looking it up takes longer than all else of the guard. */
   const known = new WeakMap<Socket, boolean>();
-  const isFromProxy = (socket: Socket): boolean => {
+  const isFromProxy = ({ socket }: IncomingMessage): boolean => {
     if (networks.length === 0) return false;
     const found = known.get(socket);
     if (found !== undefined) return found;
@@ -67,15 +69,16 @@ export function createProxies(networks: readonly string[]): Proxies {
     return is;
   };
   return {
+    isFromProxy,
     hostsOf(req) {
       const { host } = req.headers;
-      const forwarded = isFromProxy(req.socket) ? header(req, 'x-forwarded-host') : undefined;
+      const forwarded = isFromProxy(req) ? header(req, 'x-forwarded-host') : undefined;
       if (forwarded !== undefined) return forwarded.split(',').map((item) => item.trim());
       return host === undefined ? [] : [host];
     },
     originOf(req) {
       const peer = plainAddress(req.socket.remoteAddress ?? '');
-      if (!isFromProxy(req.socket)) return { client: peer };
+      if (!isFromProxy(req)) return { client: peer };
       let client = peer;
       for (const hop of listOf(header(req, 'x-forwarded-for')).toReversed()) {
         const address = addressOf(hop);

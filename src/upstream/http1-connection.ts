@@ -204,8 +204,7 @@ export class HttpConnection implements ResponseSink, Waiting {
         this.#spent = undefined;
         return this.#wide ?? readBuffer;
       };
-      const callback = (bytes: number, read: Uint8Array): boolean =>
-        this.#read((read as Buffer).subarray(0, bytes));
+      const callback = (bytes: number, read: Uint8Array): boolean => this.#read(read as Buffer, bytes);
       const socket = connectPlain({ ...common, onread: { buffer, callback } });
       return socket.on('connect', () => this.#opened());
     }
@@ -250,16 +249,17 @@ export class HttpConnection implements ResponseSink, Waiting {
     }
   }
 
-  /** Whether more is wanted now. */
-  #read(chunk: Buffer): boolean {
+  /** What came are the first `length` bytes; whether more is wanted now. */
+  #read(buffer: Buffer, length = buffer.length): boolean {
     if (this.#socket.destroyed) return false;
     if (this.#isPaused) {
+      const chunk = buffer.subarray(0, length);
       this.#unread = Buffer.concat(this.#unread === undefined ? [chunk] : [this.#unread, chunk]);
       return false;
     }
     this.#silence?.refresh();
     try {
-      this.#take(chunk);
+      this.#take(buffer, length);
     } catch (error) {
       if (!(error instanceof HttpFault)) throw error;
       this.#fail(error);
@@ -267,15 +267,15 @@ export class HttpConnection implements ResponseSink, Waiting {
     return !this.#isPaused;
   }
 
-  #take(chunk: Buffer): void {
-    const taken = this.#response.push(chunk);
+  #take(buffer: Buffer, length: number): void {
+    const taken = this.#response.push(buffer, length);
     if (this.#isPaused) {
-      this.#unread = Buffer.from(chunk.subarray(taken));
+      this.#unread = Buffer.from(buffer.subarray(taken, length));
       return;
     }
     if (!this.#response.isOver || this.#socket.destroyed) return;
     // What nobody asked for can belong to no request.
-    if (taken < chunk.length) this.#socket.destroy();
+    if (taken < length) this.#socket.destroy();
     else if (this.#reader === undefined) this.#ends.idle(this, this.#keptMs);
   }
 

@@ -40,11 +40,11 @@ export class HeadReader {
   #bytes = nothing;
   #head: ResponseHead | undefined;
 
-  /** The last head of an answer, where it stands at `at` again, which then ends after `bytes`. */
-  again(chunk: Buffer, at: number): { readonly head: ResponseHead; readonly bytes: number } | undefined {
+  /** The last head of an answer, where the first `length` bytes begin with it again, and how long it is. */
+  again(buffer: Buffer, length: number): { readonly head: ResponseHead; readonly bytes: number } | undefined {
     const bytes = this.#bytes.length;
-    if (this.#head === undefined || at + bytes > chunk.length) return undefined;
-    const isSame = chunk.compare(this.#bytes, 0, bytes, at, at + bytes) === 0;
+    if (this.#head === undefined || bytes > length) return undefined;
+    const isSame = buffer.compare(this.#bytes, 0, bytes, 0, bytes) === 0;
     return isSame ? { head: this.#head, bytes } : undefined;
   }
 

@@ -52,9 +52,14 @@ export class ResponseReader {
     this.#trailerBytes = 0;
   }
 
-  /** Reads on; returns how many bytes it took, which are all unless the sink paused or the response ended. Throws an HttpFault. */
-  push(chunk: Buffer): number {
-    let at = 0;
+  /**
+   * Reads on in the first `length` bytes; returns how many it took, which are all unless the sink paused or the response
+   * ended. Throws an HttpFault.
+   */
+  push(buffer: Buffer, length = buffer.length): number {
+    let at = this.#usual(buffer, length);
+    if (at === length && this.#place === 'over') return at;
+    const chunk = length === buffer.length ? buffer : buffer.subarray(0, length);
     while (!this.#sink.isPaused) {
       const next = this.#step(chunk, at);
       if (next < 0) return at;
@@ -80,7 +85,7 @@ export class ResponseReader {
         this.#sink.end();
         return at;
       case 'head':
-        return this.#again(chunk, at) ?? this.#head(chunk, at);
+        return this.#head(chunk, at);
       case 'fixed':
       case 'chunk':
       case 'close':
@@ -94,12 +99,21 @@ export class ResponseReader {
     }
   }
 
-  /** The usual head, which ends where it reads on; undefined where another stands there. */
-  #again(chunk: Buffer, at: number): number | undefined {
-    const again = this.#held.length === 0 ? this.#heads.again(chunk, at) : undefined;
-    if (again === undefined) return undefined;
+  /** Reads the head that came last, where it stands there again, and all of a body behind it, which most answers are; where it reads on. */
+  #usual(buffer: Buffer, length: number): number {
+    if (this.#place !== 'head' || this.#held.length > 0 || this.#sink.isPaused) return 0;
+    const again = this.#heads.again(buffer, length);
+    if (again === undefined) return 0;
     this.#begin(again.head);
-    return at + again.bytes;
+    const end = again.bytes + this.#left;
+    if (this.#left === 0 || end !== length || this.#sink.isPaused) return again.bytes;
+    this.#left = 0;
+    this.#place = 'end';
+    this.#sink.data(buffer.subarray(again.bytes, end));
+    if (this.#sink.isPaused) return end;
+    this.#place = 'over';
+    this.#sink.end();
+    return end;
   }
 
   #head(chunk: Buffer, at: number): number {

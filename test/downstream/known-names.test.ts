@@ -1,7 +1,7 @@
-import { IncomingMessage } from 'node:http';
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { KnownNames } from '../../src/downstream/known-names.ts';
+import { headersOf, KnownNames } from '../../src/downstream/known-names.ts';
 
 /** As Node.js reads them. */
 function plain(rawHeaders: string[]): object {
@@ -10,6 +10,11 @@ function plain(rawHeaders: string[]): object {
   };
   message._addHeaderLines(rawHeaders, rawHeaders.length);
   return message.headers;
+}
+
+function read(known: KnownNames, rawHeaders: readonly string[]): IncomingHttpHeaders | undefined {
+  const kind = known.kindOf(rawHeaders);
+  return kind === undefined ? undefined : headersOf(kind, rawHeaders);
 }
 
 const usual = ['Host', 'a:1', 'Content-Type', 'application/json', 'mcp-name', 'x', 'content-length', '7'];
@@ -29,9 +34,9 @@ describe('headers', () => {
     const known = new KnownNames();
     const other = rawHeaders.map((text, at) => (at % 2 === 0 ? text : `${text}!`));
     for (const headers of [rawHeaders, other, usual, rawHeaders, other]) {
-      const read = known.read(headers);
-      expect(read).toEqual(plain(headers));
-      expect(Object.entries(read ?? {})).toEqual(Object.entries(plain(headers)));
+      const headersRead = read(known, headers);
+      expect(headersRead).toEqual(plain(headers));
+      expect(Object.entries(headersRead ?? {})).toEqual(Object.entries(plain(headers)));
     }
   });
 
@@ -43,10 +48,10 @@ describe('headers', () => {
     ['there are many', Array.from({ length: 66 }, (_, at) => `x-${at}`)],
   ])('are left to Node.js where %s', (_, rawHeaders) => {
     const known = new KnownNames();
-    known.read(usual);
-    expect(known.read(rawHeaders)).toBeUndefined();
-    expect(known.read(rawHeaders)).toBeUndefined();
-    expect(known.read(usual)).toEqual(plain(usual));
+    read(known, usual);
+    expect(read(known, rawHeaders)).toBeUndefined();
+    expect(read(known, rawHeaders)).toBeUndefined();
+    expect(read(known, usual)).toEqual(plain(usual));
   });
 
   test('of many kinds of clients are no mixture', () => {
@@ -61,13 +66,21 @@ describe('headers', () => {
     ]);
     for (let round = 0; round < 3; round++)
       for (const headers of [...kinds, ...kinds.toReversed()])
-        expect(known.read(headers)).toEqual(plain(headers));
+        expect(read(known, headers)).toEqual(plain(headers));
   });
 
   test('of one request are its own to change', () => {
     const known = new KnownNames();
-    const first = known.read(usual);
+    const first = read(known, usual);
     if (first !== undefined) first.host = 'other';
-    expect(known.read(usual)?.host).toBe('a:1');
+    expect(read(known, usual)?.host).toBe('a:1');
   });
+});
+
+test.each([
+  ['none', usual, false],
+  ['one', [...usual, 'Mcp-Param-Region', 'eu'], true],
+  ['one that only begins so', [...usual, 'Mcp-Parameter', 'eu'], false],
+])('headers that mirror arguments are told: %s', (_, rawHeaders, hasParams) => {
+  expect(new KnownNames().kindOf(rawHeaders)?.hasParams).toBe(hasParams);
 });

@@ -1,5 +1,5 @@
 /** HTTP/1.1 responses read in pieces, with pauses, against the slow way on the whole. */
-import { HttpFault, type ResponseHead } from '../../src/upstream/http1-head.ts';
+import { HeadReader, HttpFault, type ResponseHead } from '../../src/upstream/http1-head.ts';
 import { ResponseReader } from '../../src/upstream/http1-reader.ts';
 import { answers } from './messages.ts';
 import { mutatedBytes, mutatedText, subjectsOf } from './mutations.ts';
@@ -93,7 +93,7 @@ const unseen = (): Seen => ({
   taken: 0,
 });
 
-function readIn(chunks: readonly Buffer[], pauses: boolean): Seen {
+function readIn(chunks: readonly Buffer[], pauses: boolean, heads: HeadReader): Seen {
   const seen = unseen();
   const sink = {
     isPaused: false,
@@ -109,10 +109,11 @@ function readIn(chunks: readonly Buffer[], pauses: boolean): Seen {
       seen.ended = true;
     },
   };
-  const reader = new ResponseReader(sink);
+  const reader = new ResponseReader(sink, heads);
   reader.expect();
   const push = (chunk: Buffer): number => {
-    let at = reader.push(chunk);
+    // In memory where other bytes lie behind it.
+    let at = reader.push(Buffer.concat([chunk, Buffer.from('rest')]), chunk.length);
     while (sink.isPaused) {
       sink.isPaused = false;
       at += reader.push(chunk.subarray(at));
@@ -237,7 +238,12 @@ function trailersOf(text: string, start: number, told: Seen): Seen {
 function checkResponse(tape: Tape): void {
   const bytes = someResponse(tape);
   const chunks = tape.cuts(bytes);
-  mustEqual(readIn(chunks, tape.below(2) === 1), wantedOf(bytes), 'an HTTP response', chunks);
+  const pauses = tape.below(2) === 1;
+  const heads = new HeadReader();
+  const wanted = wantedOf(bytes);
+  mustEqual(readIn(chunks, pauses, heads), wanted, 'an HTTP response', chunks);
+  mustEqual(readIn([bytes], pauses, heads), wanted, 'one whose head was seen before', chunks);
+  mustEqual(readIn(tape.cuts(bytes), pauses, heads), wanted, 'one whose head was seen before', chunks);
 }
 
 export const responses: Target = { name: 'HTTP responses', weight: 7, check: checkResponse };

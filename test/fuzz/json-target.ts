@@ -9,6 +9,7 @@ import {
   stringAt,
 } from '../../src/protocol/json.ts';
 import { type InboundMessage, idOf, scanInbound } from '../../src/protocol/message.ts';
+import { UsualMeta } from '../../src/protocol/usual-meta.ts';
 import { depthOf, hasTwice, memberAt, type TreeNode, treeOf } from './json-tree.ts';
 import { answers, requests } from './messages.ts';
 import { mutated, subjectsOf } from './mutations.ts';
@@ -245,9 +246,14 @@ function checkInbound(tape: Tape): void {
   }
 }
 
+/** From one input to the next, as from one request of a client to the next. */
+const remembering: ScanOptions = { ...strict, memory: new UsualMeta() };
+
 function attempt(bytes: Buffer): InboundMessage {
   try {
-    return scanInbound(bytes, strict);
+    // Twice, since only what was seen before is remembered.
+    scanInbound(bytes, remembering);
+    return scanInbound(bytes, remembering);
   } catch (error) {
     throw new Disagreement(`a crash: ${(error as Error).stack}`, bytes);
   }

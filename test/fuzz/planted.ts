@@ -44,8 +44,14 @@ export const faults: readonly Fault[] = [
   {
     name: 'scanner: the duplicate of a member goes unseen where it is spelled with escapes',
     file: 'protocol/json.ts',
-    find: 'const known = escaped ? knownAs(stringAt(b, i, keyEnd), shape) : knownAt(b, i + 1, keyEnd - 1, shape);',
-    replace: 'const known = escaped ? undefined : knownAt(b, i + 1, keyEnd - 1, shape);',
+    find: 'const known = plain ?? (skipped < 0 ? knownAs(stringAt(b, i, keyEnd), shape) : undefined);',
+    replace: 'const known = plain;',
+  },
+  {
+    name: 'scanner: a remembered _meta is read where it stood before',
+    file: 'protocol/usual-meta.ts',
+    find: 'if (start !== usual.start) {',
+    replace: 'if (start < usual.start) {',
   },
   {
     name: 'splicer: edits that come in another order are not sorted',
@@ -108,6 +114,12 @@ export const faults: readonly Fault[] = [
     file: 'upstream/http1-reader.ts',
     find: 'const end = bytes.indexOf(lineEnd, Math.max(from, held - 1));',
     replace: 'const end = bytes.indexOf(lineEnd, Math.max(from, held));',
+  },
+  {
+    name: 'HTTP: a head that was seen before is followed by its body, however short it is',
+    file: 'upstream/http1-reader.ts',
+    find: 'if (this.#left === 0 || end !== length || this.#sink.isPaused) return again.bytes;',
+    replace: 'if (this.#left === 0 || end < length || this.#sink.isPaused) return again.bytes;',
   },
   {
     name: 'HTTP: a length beside chunks passes',
