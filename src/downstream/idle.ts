@@ -27,7 +27,7 @@ class Idle implements Quiet {
   }
 }
 
-/** Has a server that keeps connections for `idleMs` (its `keepAliveTimeout`) end them so, or up to a fifth later. */
+/** Has a server that keeps connections for `idleMs` (its `keepAliveTimeout`) end them by one timer, up to a tenth later. */
 export function shareIdleTimer(server: Server, idleMs: number): void {
   const silence = new Silence(idleMs / 2);
   const share = (socket: Socket): void => {
