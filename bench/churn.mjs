@@ -26,6 +26,7 @@ import { parseConfig } from '../dist/config/parse.js';
 import { createLog } from '../dist/observe/log.js';
 import { Secrets } from '../dist/observe/secrets.js';
 import { openUpstream } from '../dist/upstream/open.js';
+import { ReadBuffers } from '../dist/upstream/read-buffers.js';
 import { SealedTaskIds } from '../dist/upstream/task-ids.js';
 
 const { values } = parseArgs({
@@ -101,6 +102,7 @@ function opened(folder, args) {
     stateSeal: seal('state'),
     taskIds: new SealedTaskIds(seal('task')),
     replica: 'here',
+    readBuffers: new ReadBuffers(),
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),
     random: Math.random,

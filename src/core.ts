@@ -29,6 +29,7 @@ import type { Seat } from './seat.ts';
 import type { Identity } from './upstream/dialect.ts';
 import type { EarlyChildren } from './upstream/early-children.ts';
 import type { Followers } from './upstream/followers.ts';
+import { ReadBuffers } from './upstream/read-buffers.ts';
 import { plainTaskIds, SealedTaskIds, type TaskIds } from './upstream/task-ids.ts';
 import { Upstream } from './upstream/upstream.ts';
 
@@ -155,7 +156,15 @@ export function buildCore(context: CoreContext): Core {
   const told = heard(logs, updates, taskUpdates, spread);
   const about = { log, metrics, secrets, now: nowMs, catalogs: () => catalogs };
   const reports = followedReports(context, { ...about, ...told });
-  const opening = { ...context, replica: context.seat.name, allowances, taskIds, reports, nowMs };
+  const opening = {
+    ...context,
+    replica: context.seat.name,
+    readBuffers: new ReadBuffers(),
+    allowances,
+    taskIds,
+    reports,
+    nowMs,
+  };
   const roster = new Roster((server, next) => offerOf(server, { ...opening, config: next }));
   const first = roster.change(config);
   const catalogs: Catalogs = new Catalogs({

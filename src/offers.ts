@@ -13,6 +13,7 @@ import type { Identity } from './upstream/dialect.ts';
 import type { EarlyChildren } from './upstream/early-children.ts';
 import { Instances } from './upstream/instances.ts';
 import { openUpstream } from './upstream/open.ts';
+import type { ReadBuffers } from './upstream/read-buffers.ts';
 import type { TaskIds } from './upstream/task-ids.ts';
 import type { Upstream } from './upstream/upstream.ts';
 
@@ -27,6 +28,7 @@ export interface OfferContext {
   readonly secrets: Secrets;
   readonly taskIds: TaskIds;
   readonly replica: string;
+  readonly readBuffers: ReadBuffers;
   readonly allowances: Allowances;
   readonly reports: Reports;
   readonly nowMs: () => number;
@@ -55,8 +57,7 @@ export function offerOf(server: ServerConfig, context: OfferContext): Offer {
 }
 
 function open(server: ServerConfig, context: OfferContext, whose: string | undefined): Upstream {
-  const { config, identity, log, instance, early, secret, secrets, taskIds, replica, reports, nowMs } =
-    context;
+  const { config, identity, log, instance, early, secret, secrets, taskIds, replica, reports } = context;
   const options = {
     config,
     identity,
@@ -67,11 +68,12 @@ function open(server: ServerConfig, context: OfferContext, whose: string | undef
     stateSeal: createSeal(secret, 'state', randomBytes),
     taskIds,
     replica,
+    readBuffers: context.readBuffers,
     randomText: () => randomBytes(12).toString('base64url'),
     events: server.target.kind === 'owned' ? reports.owned : reports.events,
     stderr: reports.stderr,
     mask: secrets.mask,
-    now: nowMs,
+    now: context.nowMs,
     random: Math.random,
   };
   return openUpstream(server, options, whose);

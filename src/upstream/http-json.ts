@@ -82,9 +82,9 @@ export class JsonBody implements Body {
   #lend(length: number): Buffer | undefined {
     const memory = length < lentBytesMin || length > wideBytes ? undefined : this.#flow.memory();
     if (memory === undefined) return undefined;
-    const lent = memory.take();
-    this.#seen = { kind: 'text', release: () => memory.give(lent) };
-    return lent.subarray(0, length);
+    const loan = memory.lend(length);
+    this.#seen = { kind: 'text', release: loan.giveBack };
+    return loan.memory;
   }
 
   #keep(chunk: Buffer): void {

@@ -8,11 +8,13 @@ import {
   type WireRequest,
 } from './http1-connection.ts';
 import { HeadReader } from './http1-head.ts';
-import { ReadBuffers } from './read-buffers.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 
 export interface PoolOptions {
   readonly url: URL;
   readonly connectTimeoutMs: number;
+  /** Those of all servers. */
+  readonly readBuffers: ReadBuffers;
   readonly now: () => number;
 }
 
@@ -38,7 +40,7 @@ export class HttpPool implements ConnectionEnds {
   readonly #idle: HttpConnection[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ url, connectTimeoutMs, now }: PoolOptions) {
+  constructor({ url, connectTimeoutMs, readBuffers, now }: PoolOptions) {
     this.#now = now;
     this.#kind = url.protocol === 'https:' ? 'tls' : 'plain';
     const readBuffer = Buffer.allocUnsafeSlow(this.#kind === 'plain' ? readBytes : 0);
@@ -46,7 +48,7 @@ export class HttpPool implements ConnectionEnds {
       url,
       connectTimeoutMs,
       readBuffer,
-      wideBuffers: new ReadBuffers(),
+      wideBuffers: readBuffers,
       heads: new HeadReader(),
       session: undefined,
     };
@@ -113,7 +115,6 @@ export class HttpPool implements ConnectionEnds {
       connection.destroy();
     }
     if (this.#idle.length > 0) return;
-    this.#target.wideBuffers.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

@@ -68,7 +68,8 @@ export class HttpSseChannel implements Channel {
       initialized: () => undefined,
       forget: () => undefined,
     };
-    this.#pool = new HttpPool({ url, connectTimeoutMs: options.connectTimeoutMs, now: options.now });
+    const { connectTimeoutMs, readBuffers, now } = options;
+    this.#pool = new HttpPool({ url, connectTimeoutMs, readBuffers, now });
     this.#stream = this.#listen(
       new HeaderSet(url.host, configured, configured.length > 0).with([
         'accept',

@@ -22,6 +22,7 @@ import {
 import { HttpPool } from './http-pool.ts';
 import { HttpRequest, type HttpRequestOptions, type Place } from './http-request.ts';
 import type { ChannelContext, Receiver } from './http-response.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 import { SlotTable } from './slots.ts';
 
 export interface HttpOptions {
@@ -38,6 +39,8 @@ export interface HttpOptions {
     readonly exchangesMax: number;
   };
   readonly connectTimeoutMs: number;
+  /** Memory for long answers, that of all servers. */
+  readonly readBuffers: ReadBuffers;
   readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
   readonly events: ChannelEvents;
   /** Tells what a message on an event stream is, without reading it whole. */
@@ -101,7 +104,8 @@ export class HttpChannel implements Channel {
       initialized: (session) => this.#keepSession(session),
       forget: (id) => this.#forget(id),
     };
-    this.#pool = new HttpPool({ url, connectTimeoutMs: options.connectTimeoutMs, now: options.now });
+    const { connectTimeoutMs, readBuffers, now } = options;
+    this.#pool = new HttpPool({ url, connectTimeoutMs, readBuffers, now });
   }
 
   /** The session that the server gave with its answer to the last `initialize`. */

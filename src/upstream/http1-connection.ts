@@ -4,7 +4,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { type HeadReader, HttpFault, type ResponseHead } from './http1-head.ts';
 import { ResponseReader, type ResponseSink } from './http1-reader.ts';
-import type { ReadBuffers } from './read-buffers.ts';
+import { type ReadBuffers, wideBytes } from './read-buffers.ts';
 
 export interface WireRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -143,7 +143,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   /** Reads into memory of this reader's answer alone from the next read on, where the request is still this reader's. */
   widen(reader: WireReader): void {
     if (reader !== this.#reader || this.#socket instanceof TLSSocket) return;
-    this.#wide ??= this.#target.wideBuffers.take();
+    this.#wide ??= this.#target.wideBuffers.take(wideBytes);
   }
 
   /** Memory for answers that are held, to be given back once nobody reads it. */

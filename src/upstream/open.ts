@@ -11,6 +11,7 @@ import type { EarlyChildren } from './early-children.ts';
 import type { HttpOptions } from './http.ts';
 import { OwnedLink } from './owned-link.ts';
 import { Parks } from './parks.ts';
+import type { ReadBuffers } from './read-buffers.ts';
 import { StdioChannel } from './stdio.ts';
 import type { TaskIds } from './task-ids.ts';
 import { Upstream } from './upstream.ts';
@@ -33,6 +34,8 @@ export interface OpenOptions {
   readonly stateSeal: Seal;
   readonly taskIds: TaskIds;
   readonly replica: string;
+  /** Memory for long answers, that of all servers. */
+  readonly readBuffers: ReadBuffers;
   randomText(): string;
   readonly now: () => number;
   readonly random: () => number;
@@ -89,6 +92,7 @@ function opener(server: ServerConfig, options: OpenOptions, context: string | un
             headers: target.headers,
             limits: { holdBytes: limits.holdBytes, resultBytesMax: limits.resultBytesMax, exchangesMax },
             connectTimeoutMs: Math.min(connectTimeoutMs, server.startTimeoutMs),
+            readBuffers: options.readBuffers,
             log,
             events,
             route,

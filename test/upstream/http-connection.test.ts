@@ -7,6 +7,7 @@ import { HttpPool } from '../../src/upstream/http-pool.ts';
 import { HttpRequest } from '../../src/upstream/http-request.ts';
 import { type Head, nobody } from '../../src/upstream/http-response.ts';
 import type { HttpConnection, WireReader } from '../../src/upstream/http1-connection.ts';
+import { ReadBuffers } from '../../src/upstream/read-buffers.ts';
 import { ownPort } from '../support/port.ts';
 import {
   answering,
@@ -223,7 +224,12 @@ describe('a connection that ends', () => {
     const { url } = await serve(
       answering((response, id) => setTimeout(() => sendJson(response, resultOf(id)), 20)),
     );
-    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => performance.now() });
+    const pool = new HttpPool({
+      url,
+      connectTimeoutMs: 2000,
+      readBuffers: new ReadBuffers(),
+      now: () => performance.now(),
+    });
     const failing = failingWrites(pool, count);
     const outcome = await new Promise<number | ChannelError>((resolve) => {
       const body = Buffer.from('{"id":6}');
@@ -248,7 +254,7 @@ describe('a connection that ends', () => {
   test('before anything of the request was written lets it be sent again', async () => {
     const { url } = await serve(ok);
     // None of its connections is ever idle for too long.
-    const pool = new HttpPool({ url, connectTimeoutMs: 2000, now: () => 0 });
+    const pool = new HttpPool({ url, connectTimeoutMs: 2000, readBuffers: new ReadBuffers(), now: () => 0 });
     const lines = new HeaderSet(url.host, [], false).with([]);
     const posted = {
       method: 'POST',
@@ -302,7 +308,12 @@ describe('a connection that ends', () => {
       else held.push(socket);
     });
     const held: Socket[] = [];
-    const pool = new HttpPool({ url: server.url, connectTimeoutMs: 2000, now: () => performance.now() });
+    const pool = new HttpPool({
+      url: server.url,
+      connectTimeoutMs: 2000,
+      readBuffers: new ReadBuffers(),
+      now: () => performance.now(),
+    });
     const request = (method: 'GET' | 'POST', answered?: () => void): Promise<string> =>
       new Promise((resolve) => {
         const reader: WireReader = {

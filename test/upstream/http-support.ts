@@ -13,6 +13,7 @@ import { afterEach, expect } from 'vitest';
 import type { Channel, IncomingRest, Routed } from '../../src/upstream/channel.ts';
 import { type HttpChannel, type HttpOptions, openHttp } from '../../src/upstream/http.ts';
 import { openHttpSse } from '../../src/upstream/http-sse.ts';
+import { ReadBuffers } from '../../src/upstream/read-buffers.ts';
 
 const endings: (() => Promise<void>)[] = [];
 
@@ -152,6 +153,7 @@ export function openSse(url: URL, options: Partial<HttpOptions> = {}) {
     headers: {},
     limits,
     connectTimeoutMs: 20_000,
+    readBuffers: new ReadBuffers(),
     now: () => performance.now(),
     log: { debug: () => undefined, warn: () => undefined, error: () => undefined },
     events: { message: (message) => strays.push(message.toString()), closed: (cause) => closed.push(cause) },
@@ -177,6 +179,7 @@ export function open(url: URL, options: Partial<HttpOptions> = {}): Opened {
     headers: {},
     limits,
     connectTimeoutMs: 20_000,
+    readBuffers: new ReadBuffers(),
     now: () => performance.now(),
     log: { debug: teller('debug'), warn: teller('warn'), error: teller('error') },
     events: {

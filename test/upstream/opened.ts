@@ -8,6 +8,7 @@ import { createLog } from '../../src/observe/log.ts';
 import { Secrets } from '../../src/observe/secrets.ts';
 import type { ListKind } from '../../src/protocol/methods.ts';
 import { openUpstream } from '../../src/upstream/open.ts';
+import { ReadBuffers } from '../../src/upstream/read-buffers.ts';
 import type { Live } from '../../src/upstream/state.ts';
 import { SealedTaskIds } from '../../src/upstream/task-ids.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
@@ -59,6 +60,7 @@ export function openOne(server: object, more: object = {}): Opened {
     stateSeal: createSeal(Buffer.alloc(32), 'state', randomBytes),
     taskIds: new SealedTaskIds(createSeal(Buffer.alloc(32), 'task', randomBytes)),
     replica: 'here',
+    readBuffers: new ReadBuffers(),
     randomText: () => randomBytes(8).toString('hex'),
     now: () => performance.now(),
     random: () => 0.5,
