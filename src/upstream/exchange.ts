@@ -206,7 +206,11 @@ export class CallExchange implements Exchange {
     if (seen !== undefined && seen.kind !== 'text') return this.#scanned(seen, call, context);
     const plain = plainReply(bytes, context, seen !== undefined);
     if (plain === undefined) return this.#scanned(scanUpstream(bytes, this.#context.scan), call, context);
-    return seen?.release === undefined ? plain : { ...plain, release: seen.release };
+    if (seen?.release === undefined) return plain;
+    if (plain.text === undefined) return { ...plain, release: seen.release };
+    // It is a copy: without the mark before it, the answer is short.
+    seen.release();
+    return plain;
   }
 
   #scanned(message: UpstreamMessage, call: Call, context: ReplyContext): Reply {

@@ -69,6 +69,20 @@ test('a short answer whose bytes are another’s afterwards is replied as it was
   expect(exchange.replyLent(lent)).toBe(false);
 });
 
+test('a short answer in memory that is used again has its parts, and gives the memory back', async () => {
+  const { exchange, done } = startCall();
+  const lent = answer('{"content":[],"resultType":"complete"}');
+  let released = 0;
+  exchange.reply(lent, undefined, { kind: 'text', release: () => released++ });
+  expect(released).toBe(1);
+  lent.fill(0x2e);
+  const reply = await done;
+  expect(reply.release).toBeUndefined();
+  expect(Buffer.concat(reply.parts).toString()).toBe(
+    '{"jsonrpc":"2.0","id":"abc","result":{"content":[],"resultType":"complete"}}',
+  );
+});
+
 test.each([
   ['has an error of its tool', answer('{"content":[],"isError":true}')],
   ['is an error', Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":{"code":-1,"message":"x"}}`)],
