@@ -4,6 +4,9 @@ import type { Socket } from 'node:net';
 import type { Linked } from '../protocol/ring.ts';
 import { type Quiet, Silence } from './silence.ts';
 
+/** Newer versions of Node.js set their timer so much later than they were told. */
+const addedMs = 1_000;
+
 class Idle implements Quiet {
   tick = 0;
   before: Linked | undefined;
@@ -27,16 +30,17 @@ class Idle implements Quiet {
   }
 }
 
-/** Has a server that keeps connections for `idleMs` (its `keepAliveTimeout`) end them by one timer, up to a tenth later. */
+/** Has a server that keeps connections for `idleMs` (its `keepAliveTimeout`) end them by one timer, up to a seventh later. */
 export function shareIdleTimer(server: Server, idleMs: number): void {
-  const silence = new Silence(idleMs / 2);
+  // The first of the ten steps of two halves may be a short one, and nine must be more than the time.
+  const silence = new Silence(0.57 * idleMs);
   const share = (socket: Socket): void => {
     const idle = new Idle(socket);
     const setTimeout = socket.setTimeout.bind(socket);
     let hasOther = false;
     socket.setTimeout = (ms, listener) => {
       silence.forget(idle);
-      const isIdle = ms === idleMs && listener === undefined;
+      const isIdle = ms >= idleMs && ms <= idleMs + addedMs && listener === undefined;
       if (hasOther || !(isIdle || ms === 0)) setTimeout(isIdle ? 0 : ms, listener);
       hasOther = !(isIdle || ms === 0);
       if (!isIdle) return socket;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { shareIdleTimer } from '../../src/downstream/idle.ts';
 
 const idleMs = 200;
-/** Half of it is measured in five steps. */
+/** Two halves of five steps each. */
 const latestMs = 1.2 * idleMs;
 const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
@@ -54,6 +54,35 @@ describe('a connection', () => {
     await once(socket, 'close');
     expect((seen.closedMs ?? 0) - sinceMs).toBeGreaterThan(0.9 * idleMs);
     expect((seen.closedMs ?? 0) - sinceMs).toBeLessThan(latestMs + 1_000);
+  });
+
+  test('has no timer of its own', async () => {
+    const connected = once(server, 'connection');
+    const { socket, answers } = await opened();
+    const [connection] = (await connected) as [Socket];
+    for (let count = 1; count <= 3; count++) {
+      socket.write(request);
+      await answers(count);
+      await sleep(10);
+      // Not set, or set to none.
+      expect(connection.timeout ?? 0).toBe(0);
+    }
+  });
+
+  test('is never closed before the time that it was told, whenever that began', async () => {
+    const lived = Array.from({ length: 20 }, async (_, at) => {
+      await sleep(5 * at);
+      const { seen, socket } = await opened();
+      let sinceMs = Number.POSITIVE_INFINITY;
+      socket.once('data', () => {
+        sinceMs = performance.now();
+      });
+      socket.write(request);
+      await once(socket, 'close');
+      return (seen.closedMs ?? 0) - sinceMs;
+    });
+    // A timer of Node.js may be a millisecond early, and the answer is seen a little after it has left.
+    expect(Math.min(...(await Promise.all(lived)))).toBeGreaterThan(idleMs - 5);
   });
 
   test('stays as long as requests come in time', async () => {
