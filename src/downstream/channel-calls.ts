@@ -6,7 +6,7 @@ import { Call, type Caller, type Reply } from '../protocol/call.ts';
 import { asRpcError, code, errorMessage, own, RpcError } from '../protocol/errors.ts';
 import { climb } from '../protocol/ladder.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
-import { joined } from '../protocol/text-reply.ts';
+import { taken } from '../protocol/text-reply.ts';
 import { wholeReply } from './pass-on.ts';
 
 export interface ChannelCallsOptions {
@@ -96,11 +96,12 @@ export class ChannelCalls {
     const { rest } = reply;
     if (!this.#isOpen(call)) {
       rest?.destroy();
+      reply.release?.();
       return;
     }
     const { answerBytesMax } = this.#options;
     const whole =
-      rest === undefined ? joined(reply) : await wholeReply({ ...reply, rest }, id, answerBytesMax);
+      rest === undefined ? taken(reply) : await wholeReply({ ...reply, rest }, id, answerBytesMax);
     this.#answer(call, whole);
     if (call.request.method !== listen || reply.outcome.kind !== 'ok') return;
     const end = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id.toString('utf8')}}}`;

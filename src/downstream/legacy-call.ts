@@ -8,6 +8,7 @@ import { JsonFault, type ScanOptions } from '../protocol/json.ts';
 import type { Limit } from '../protocol/limits.ts';
 import { idOf, type RequestMessage } from '../protocol/message.ts';
 import type { Linked } from '../protocol/ring.ts';
+import { taken } from '../protocol/text-reply.ts';
 import { withAnswers } from './augment.ts';
 import { Consents } from './consents.ts';
 import { type Asker, askAll } from './input.ts';
@@ -151,6 +152,7 @@ export class LegacyCall implements OpenCall {
     const { rest } = reply;
     if (this.#isCut) {
       rest?.destroy();
+      reply.release?.();
       reply.leave?.('cancelled');
       return;
     }
@@ -202,7 +204,7 @@ export class LegacyCall implements OpenCall {
 
   #read(reply: Reply, call: Call, scan: ScanOptions): Answered {
     try {
-      return readReply(reply.parts, scan);
+      return readReply(reply.release === undefined ? reply.parts : [taken(reply)], scan);
     } catch (cause) {
       if (!(cause instanceof JsonFault)) throw cause;
       throw new RpcError(own.upstreamBroken, `${serverOf(call)} gave a broken answer: ${cause.message}`, {

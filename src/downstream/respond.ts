@@ -5,7 +5,7 @@ import type { Call, Reply } from '../protocol/call.ts';
 import { errorMessage, own, RpcError } from '../protocol/errors.ts';
 import type { Linked } from '../protocol/ring.ts';
 import { onOneLine } from '../protocol/splice.ts';
-import { lengthOf } from '../protocol/text-reply.ts';
+import { lengthOf, taken } from '../protocol/text-reply.ts';
 import type { TurnEnd, Waiting } from '../protocol/turn.ts';
 import { OutboundResponse } from './outbound-response.ts';
 import { jsonHeaders, passOn } from './pass-on.ts';
@@ -74,6 +74,7 @@ export class Responder implements Quiet, Waiting {
   reply(reply: Reply): void {
     if (this.#over) {
       reply.rest?.destroy();
+      reply.release?.();
       return;
     }
     this.#over = true;
@@ -82,6 +83,7 @@ export class Responder implements Quiet, Waiting {
       if (!this.#isStream) this.#res.writeHead(reply.status, jsonHeaders(reply.parts, reply.rest));
       passOn(this.#res, reply.parts, reply.rest, this.#isStream ? 'event' : 'body');
     } else if (this.#isStream) {
+      this.#releaseWhenTaken(reply);
       this.#writeEvent(reply.parts);
       this.#res.end();
     } else this.#json(reply);
@@ -106,14 +108,18 @@ export class Responder implements Quiet, Waiting {
     this.#status = reply.status;
     // As text, head and body leave in one write; Latin-1 keeps every byte.
     if (reply.text !== undefined) this.#text = reply.text;
-    else if (bytes <= joinBytesMax) this.#text = Buffer.concat(reply.parts, bytes).toString('latin1');
+    else if (bytes <= joinBytesMax) this.#text = taken(reply).toString('latin1');
     else {
       this.#parts = reply.parts;
-      // The kernel has taken all by then; what is cut off before keeps its bytes.
-      if (reply.release !== undefined) this.#res.once('finish', reply.release);
+      this.#releaseWhenTaken(reply);
     }
     if (this.#options.silence.isEmpty) this.flush();
     else this.#options.turn.add(this);
+  }
+
+  /** The kernel has taken all that was written when a response finishes; what is cut off before keeps its bytes. */
+  #releaseWhenTaken({ release }: Reply): void {
+    if (release !== undefined) this.#res.once('finish', release);
   }
 
   flush(): void {

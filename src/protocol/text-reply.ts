@@ -21,6 +21,13 @@ export class TextReply implements Reply {
 export const joined = (reply: Pick<Reply, 'text' | 'parts'>): Buffer =>
   reply.text === undefined ? Buffer.concat(reply.parts) : Buffer.from(reply.text, 'latin1');
 
+/** The same of a reply that nobody reads any more: the memory of its parts is given back. */
+export function taken(reply: Pick<Reply, 'text' | 'parts' | 'release'>): Buffer {
+  const whole = joined(reply);
+  reply.release?.();
+  return whole;
+}
+
 /** How many bytes the parts of a reply have. */
 export function lengthOf(reply: Pick<Reply, 'text' | 'parts'>): number {
   if (reply.text !== undefined) return reply.text.length;

@@ -1,7 +1,7 @@
 /** A request of the gateway's own. */
 import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { RpcError } from '../protocol/errors.ts';
-import { ChannelError, type Exchange, type IncomingRest, type Seen } from './channel.ts';
+import { ChannelError, type Exchange, type IncomingRest, releaseOf, type Seen } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
 import { gather } from './gathered.ts';
@@ -39,7 +39,11 @@ export class AskExchange implements Exchange {
       });
       return;
     }
-    this.#answer(seen === undefined || seen.kind === 'text' ? scanUpstream(head, this.#context.scan) : seen);
+    this.#answer(
+      seen === undefined || seen.kind === 'text'
+        ? scanUpstream(kept(head, releaseOf(seen)), this.#context.scan)
+        : seen,
+    );
   }
 
   fail(error: Error): void {
@@ -81,4 +85,12 @@ export class AskExchange implements Exchange {
     if (settle !== undefined) this.#context.over(this.#id, failure);
     return settle;
   }
+}
+
+/** Whoever asked may keep the result, so that lent bytes are copied. */
+function kept(bytes: Buffer, release: (() => void) | undefined): Buffer {
+  if (release === undefined) return bytes;
+  const copy = Buffer.from(bytes);
+  release();
+  return copy;
 }

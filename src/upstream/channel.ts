@@ -41,6 +41,10 @@ export interface TextSeen {
 /** What was seen of an answer already: all that a scan tells, or only that it is text. */
 export type Seen = UpstreamMessage | TextSeen;
 
+/** What gives back the memory of an answer, where it is lent. */
+export const releaseOf = (seen: Seen | undefined): (() => void) | undefined =>
+  seen?.kind === 'text' ? seen.release : undefined;
+
 /** Who waits for one request's answer. Exactly one of `reply` and `fail` is called, once. */
 export interface Exchange {
   /** A whole JSON-RPC message without the shape of a response to this request: a notification or a question of the server's. */

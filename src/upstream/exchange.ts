@@ -5,7 +5,7 @@ import { type Call, okOutcome, type Reply } from '../protocol/call.ts';
 import { code, own, RpcError } from '../protocol/errors.ts';
 import { find, textOf } from '../protocol/json.ts';
 import { idOf } from '../protocol/message.ts';
-import type { Exchange, IncomingRest, Seen } from './channel.ts';
+import { type Exchange, type IncomingRest, releaseOf, type Seen } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf, HeadersRefused, withPatience } from './failure.ts';
 import { gather } from './gathered.ts';
@@ -98,6 +98,8 @@ export class CallExchange implements Exchange {
           : this.#stream(head, rest, context);
     } catch (error) {
       rest?.destroy();
+      // An error has what it tells of the answer in words of its own.
+      releaseOf(seen)?.();
       this.fail(error as Error);
       return;
     }
@@ -204,13 +206,10 @@ export class CallExchange implements Exchange {
 
   #whole(bytes: Buffer, seen: Seen | undefined, call: Call, context: ReplyContext): Reply {
     if (seen !== undefined && seen.kind !== 'text') return this.#scanned(seen, call, context);
-    const plain = plainReply(bytes, context, seen !== undefined);
-    if (plain === undefined) return this.#scanned(scanUpstream(bytes, this.#context.scan), call, context);
-    if (seen?.release === undefined) return plain;
-    if (plain.text === undefined) return { ...plain, release: seen.release };
-    // It is a copy: without the mark before it, the answer is short.
-    seen.release();
-    return plain;
+    const reply =
+      plainReply(bytes, context, seen !== undefined) ??
+      this.#scanned(scanUpstream(bytes, this.#context.scan), call, context);
+    return lasting(reply, releaseOf(seen));
   }
 
   #scanned(message: UpstreamMessage, call: Call, context: ReplyContext): Reply {
@@ -250,6 +249,14 @@ export class CallExchange implements Exchange {
       );
     }
   }
+}
+
+/** The reply, with which the memory is given back that its parts are in; text has no more to do with that. */
+function lasting(reply: Reply, release: (() => void) | undefined): Reply {
+  if (release === undefined) return reply;
+  if (reply.text === undefined) return { ...reply, release };
+  release();
+  return reply;
 }
 
 const asking = Buffer.from('input_required');

@@ -11,7 +11,7 @@ import {
 } from './http-response.ts';
 import { StreamedRest } from './http-rest.ts';
 import { Utf8Check } from './http-utf8.ts';
-import { wideBytes } from './read-buffers.ts';
+import { type Loan, wideBytes } from './read-buffers.ts';
 
 /** Enough to read an envelope in, where it is known from the start that the answer is too long to hold. */
 const headBytesMin = 16_384;
@@ -40,7 +40,8 @@ export class JsonBody implements Body {
   #loose = 0;
   #bytes = 0;
   #rest: StreamedRest | undefined;
-  #seen: TextSeen = text;
+  /** Where a body of known length is put together, until the answer is handed over. */
+  #loan: Loan | undefined;
 
   constructor(call: OpenCall, context: ChannelContext, head: Head, flow: Flow) {
     const { holdBytes } = context.limits;
@@ -72,19 +73,17 @@ export class JsonBody implements Body {
   #fill(chunk: Buffer, length: number): void {
     let [whole] = this.#chunks;
     if (whole === undefined) {
-      whole = this.#lend(length) ?? Buffer.allocUnsafe(length);
+      this.#loan = this.#lend(length);
+      whole = this.#loan?.memory ?? Buffer.allocUnsafe(length);
       this.#chunks.push(whole);
     }
     chunk.copy(whole, this.#bytes);
     this.#bytes += chunk.length;
   }
 
-  #lend(length: number): Buffer | undefined {
-    const memory = length < lentBytesMin || length > wideBytes ? undefined : this.#flow.memory();
-    if (memory === undefined) return undefined;
-    const loan = memory.lend(length);
-    this.#seen = { kind: 'text', release: loan.giveBack };
-    return loan.memory;
+  #lend(length: number): Loan | undefined {
+    const isLent = length >= lentBytesMin && length <= wideBytes;
+    return isLent ? this.#flow.memory()?.lend(length) : undefined;
   }
 
   #keep(chunk: Buffer): void {
@@ -105,13 +104,28 @@ export class JsonBody implements Body {
     const whole = this.#lent === undefined ? this.#held() : withoutMark(this.#lent);
     if (!isUtf8(whole)) this.#refuse(this.#notUtf8());
     else if (!startsObject(whole)) this.#refuse(this.#notJsonRpc(whole));
-    else if (this.#lent === undefined) this.#call.reply(whole, this.#seen);
+    else if (this.#lent === undefined) this.#call.reply(whole, this.#handedOver());
     else this.#call.replyLent(whole);
   }
 
   fail(cause: ChannelError): void {
-    if (this.#rest === undefined) this.#call.fail(cause);
-    else this.#rest.fail(cause);
+    if (this.#rest === undefined) {
+      this.drop();
+      this.#call.fail(cause);
+    } else this.#rest.fail(cause);
+  }
+
+  drop(): void {
+    this.#chunks = [];
+    this.#loan?.giveBack();
+    this.#loan = undefined;
+  }
+
+  /** What is known of the answer; from now on its memory is given back by whoever has it. */
+  #handedOver(): TextSeen {
+    const loan = this.#loan;
+    this.#loan = undefined;
+    return loan === undefined ? text : { kind: 'text', release: loan.giveBack };
   }
 
   #stream(): void {
@@ -148,6 +162,7 @@ export class JsonBody implements Body {
   }
 
   #refuse(error: ChannelError): void {
+    this.drop();
     this.#flow.abort();
     this.#call.fail(error);
   }

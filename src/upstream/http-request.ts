@@ -94,6 +94,7 @@ export class HttpRequest implements WireReader, Flow {
     this.#aborted = true;
     this.#content = null;
     this.#decoded?.stop();
+    this.#body?.drop?.();
     this.#connection?.abandon(this);
   }
 

@@ -36,6 +36,8 @@ export interface Body {
   data(chunk: Buffer): void;
   end(): void;
   fail(cause: ChannelError): void;
+  /** Nothing more comes, and nobody wants what came: what it holds may go. */
+  drop?(): void;
 }
 
 /** Who takes a response: `start` once its head is there, else `fail`. */

@@ -1,18 +1,21 @@
 /** Answers that are held in memory which others had before: nobody gets what is another's, however slowly clients read. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
+import { type LentMemory, watchLent } from '../support/lent.ts';
 import { call, requestText, textOf } from '../support/modern-client.ts';
 import { modernScript, type Scripted, startScript, tool } from '../support/scripted.ts';
 
 let upstream: Scripted;
 let gateway: Gateway;
+let lent: LentMemory;
 
 /** What the tool says to an argument: from 20 KB, so that no two of neighbours are alike anywhere. */
 const saying = (n: number): string => `${String(n).padStart(7, '0')}-`.repeat(2_500 + (n % 20) * 1_000);
 
 beforeAll(async () => {
+  lent = watchLent();
   upstream = await startScript(
     modernScript({
       'tools/list': () => ({ tools: [tool('say')] }),
@@ -29,9 +32,12 @@ beforeAll(async () => {
   gateway = await startGateway({ servers: { up: upstream.server } });
 });
 afterAll(async () => {
+  lent?.restore();
   await gateway?.stop();
   await upstream?.stop();
 });
+
+afterEach(() => expect(lent.faults).toEqual([]));
 
 const paramsOf = (n: number) => ({ name: 'up__say', arguments: { n } });
 
