@@ -66,6 +66,8 @@ export class HttpConnection implements ResponseSink, Waiting {
   #silence: NodeJS.Timeout | undefined;
   #isOpen = false;
   #isPaused = false;
+  /** The other side has ended it before its reader took all that came. */
+  #hasEnded = false;
   #isKept = false;
   #isLong = false;
   #keptMs: number | undefined;
@@ -137,7 +139,9 @@ export class HttpConnection implements ResponseSink, Waiting {
     const unread = this.#unread;
     this.#unread = undefined;
     if (unread !== undefined) this.#read(unread);
-    if (!this.#isPaused && !this.#socket.destroyed) this.#socket.resume();
+    if (this.#isPaused) return;
+    if (this.#hasEnded) this.#ended();
+    else if (!this.#socket.destroyed) this.#socket.resume();
   }
 
   /** Reads into memory of this reader's answer alone from the next read on, where the request is still this reader's. */
@@ -167,6 +171,7 @@ export class HttpConnection implements ResponseSink, Waiting {
   /** Ends it; a request on it is lost. */
   destroy(error?: Error): void {
     this.#socket.destroy(error);
+    if (this.#hasEnded) this.#fail(error ?? new Error('other side closed'));
   }
 
   head(head: ResponseHead): void {
@@ -251,7 +256,7 @@ export class HttpConnection implements ResponseSink, Waiting {
 
   /** What came are the first `length` bytes; whether more is wanted now. */
   #read(buffer: Buffer, length = buffer.length): boolean {
-    if (this.#socket.destroyed) return false;
+    if (this.#socket.destroyed && !this.#hasEnded) return false;
     if (this.#isPaused) {
       const chunk = buffer.subarray(0, length);
       this.#unread = Buffer.concat(this.#unread === undefined ? [chunk] : [this.#unread, chunk]);
@@ -273,20 +278,26 @@ export class HttpConnection implements ResponseSink, Waiting {
       this.#unread = Buffer.from(buffer.subarray(taken, length));
       return;
     }
-    if (!this.#response.isOver || this.#socket.destroyed) return;
+    if (!this.#response.isOver || this.#socket.destroyed || this.#hasEnded) return;
     // What nobody asked for can belong to no request.
     if (taken < length) this.#socket.destroy();
     else if (this.#reader === undefined) this.#ends.idle(this, this.#keptMs);
   }
 
   #ended(): void {
+    // Over TLS the end comes to whoever wants nothing, too.
+    if (this.#isPaused && this.#reader !== undefined) {
+      this.#hasEnded = true;
+      return;
+    }
     if (this.#reader !== undefined && this.#response.eof()) this.#read(Buffer.alloc(0));
-    this.#socket.destroy();
+    this.destroy();
   }
 
   #closed(): void {
     clearTimeout(this.#timer);
     this.#ends.gone(this);
+    if (this.#hasEnded && this.#isPaused) return;
     this.#fail(this.#error ?? new Error('other side closed'));
   }
 

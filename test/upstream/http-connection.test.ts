@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
-import type { ChannelError } from '../../src/upstream/channel.ts';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { ChannelError, IncomingRest } from '../../src/upstream/channel.ts';
 import { HeaderSet } from '../../src/upstream/http-headers.ts';
 import { HttpPool } from '../../src/upstream/http-pool.ts';
 import { HttpRequest } from '../../src/upstream/http-request.ts';
@@ -599,4 +601,87 @@ test('what a connection reads after a long answer that was taken in pauses lies 
   expect((await ask(channel, { id: 3 })).reply).toBe(resultOf(3, 'b'.repeat(10)));
   late?.write(held.slice(20_000));
   expect((await first.outcome).reply).toBe(held);
+});
+
+describe('a long answer that ends with its connection', () => {
+  const body = (id: number): string => resultOf(id, 'é'.repeat(150_000));
+  const bytes = Buffer.byteLength(body(1));
+  const pem = (name: string): Buffer =>
+    readFileSync(fileURLToPath(new URL(`../support/tls/first.${name}.pem`, import.meta.url)));
+  const tls = { cert: pem('cert'), key: pem('key') };
+
+  beforeEach(() => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+    vi.spyOn(process, 'emitWarning').mockReturnValue();
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
+
+  /** Answers with this length in the head, and ends the connection in the same breath. */
+  const ending = (length: string, options?: typeof tls) =>
+    serveRaw((socket, request) => {
+      const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${length}connection: close\r\n\r\n`;
+      socket.end(head + body(idIn(request.slice(request.indexOf('{')))));
+    }, options);
+
+  /** Takes the next piece only when the connection has long ended. */
+  const readSlowly = (rest: IncomingRest): Promise<Buffer> =>
+    new Promise((resolve, reject) => {
+      const pieces: Buffer[] = [];
+      rest.read({
+        data: (chunk) => {
+          pieces.push(Buffer.from(chunk));
+          setTimeout(() => rest.resume(), 20);
+          return false;
+        },
+        end: () => resolve(Buffer.concat(pieces)),
+        fail: reject,
+      });
+    });
+
+  test.each([
+    ['is as long as the connection lasts', '', undefined],
+    ['has a length', `content-length: ${bytes}\r\n`, undefined],
+    ['is as long as the connection lasts over TLS', '', tls],
+    ['has a length over TLS', `content-length: ${bytes}\r\n`, tls],
+  ])('and %s is whole for a reader that takes its time', async (_, length, options) => {
+    const { channel } = open((await ending(length, options)).url);
+    const { rest, head } = await ask(channel, { id: 1 });
+    if (rest === undefined || head === undefined) return expect.fail('no rest');
+    expect(Buffer.concat([head, await readSlowly(rest)]).equals(Buffer.from(body(1)))).toBe(true);
+  });
+
+  test.each([
+    ['plain', undefined],
+    ['TLS', tls],
+  ])('and is cut off breaks for a reader that takes its time (%s)', async (_, options) => {
+    const { channel } = open((await ending(`content-length: ${bytes + 1}\r\n`, options)).url);
+    const { rest } = await ask(channel, { id: 1 });
+    if (rest === undefined) return expect.fail('no rest');
+    await expect(readSlowly(rest)).rejects.toMatchObject({ reason: 'lost' });
+  });
+
+  test('breaks for a reader that waits when the channel closes', async () => {
+    const { url, sockets } = await ending('', tls);
+    const { channel } = open(url);
+    const { rest, head } = await ask(channel, { id: 1 });
+    if (rest === undefined || head === undefined) return expect.fail('no rest');
+    let left = bytes - head.length;
+    const failure = new Promise<Error>((resolve) => {
+      rest.read({
+        data: (chunk) => {
+          left -= chunk.length;
+          if (left > 0) setImmediate(() => rest.resume());
+          return false;
+        },
+        end: () => undefined,
+        fail: resolve,
+      });
+    });
+    await until(() => sockets.size === 0);
+    await channel.close();
+    expect(((await failure) as ChannelError).reason).toBe('closed');
+  });
 });

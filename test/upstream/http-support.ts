@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { afterEach, expect } from 'vitest';
 import type { Channel, IncomingRest, Routed } from '../../src/upstream/channel.ts';
 import { type HttpChannel, type HttpOptions, openHttp } from '../../src/upstream/http.ts';
@@ -28,7 +29,7 @@ export interface Running {
   readonly connections: number;
 }
 
-function track(server: ReturnType<typeof createSocketServer>, path: string): Running {
+function track(server: ReturnType<typeof createSocketServer>, path: string, scheme = 'http'): Running {
   const sockets = new Set<Socket>();
   let connections = 0;
   server.on('connection', (socket: Socket) => {
@@ -43,7 +44,7 @@ function track(server: ReturnType<typeof createSocketServer>, path: string): Run
     server.close();
   });
   return {
-    url: new URL(`http://127.0.0.1:${port}${path}`),
+    url: new URL(`${scheme}://127.0.0.1:${port}${path}`),
     sockets,
     get connections() {
       return connections;
@@ -63,9 +64,12 @@ export async function serve(
   return Object.assign(track(server, '/mcp'), { server });
 }
 
-/** A server that speaks bytes: gets each request as text once its body is there. */
-export async function serveRaw(onRequest: (socket: Socket, text: string) => void): Promise<Running> {
-  const server = createSocketServer((socket) => {
+/** A server that speaks bytes, over TLS with options for it: gets each request as text once its body is there. */
+export async function serveRaw(
+  onRequest: (socket: Socket, text: string) => void,
+  tls?: TlsOptions,
+): Promise<Running> {
+  const listener = (socket: Socket): void => {
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
@@ -76,10 +80,11 @@ export async function serveRaw(onRequest: (socket: Socket, text: string) => void
       text = '';
       onRequest(socket, request);
     });
-  });
+  };
+  const server = tls === undefined ? createSocketServer(listener) : createTlsServer(tls, listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return track(server, '/mcp');
+  return track(server, '/mcp', tls === undefined ? 'http' : 'https');
 }
 
 export async function until(condition: () => boolean, ms = 30_000): Promise<void> {
