@@ -32,6 +32,7 @@ import { messagesPath, refuseUnknown, ssePath, sseSessionOf } from './sse-edge.t
 import { dropStalled, stalledMs } from './stalled.ts';
 import { targetOf } from './target.ts';
 import { type FreshOptions, handshakeMs, keepFresh, readPair, type TlsFiles, tlsOptions } from './tls.ts';
+import { tellWaiting } from './waiting-answers.ts';
 
 export interface DownstreamOptions {
   readonly address: Address;
@@ -309,7 +310,11 @@ async function createServerFor(
 export async function startDownstream(options: DownstreamOptions): Promise<Downstream> {
   const standing: Standing = { requests: 0, isLeaving: false };
   let listener = createListener(options, standing);
-  const { server, scheme, certify, close } = await createServerFor(options, (req, res) => listener(req, res));
+  const waits = tellWaiting();
+  const { server, scheme, certify, close } = await createServerFor(options, (req, res) => {
+    if (res.socket === null) waits(req.socket, res);
+    listener(req, res);
+  });
   const { address, family, port } = await listen(server, options.address, (error) =>
     options.log.error({ err: error }, 'the listener failed'),
   ).catch((error: unknown) => {
