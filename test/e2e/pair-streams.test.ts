@@ -82,9 +82,9 @@ describePairs('what a server tells', (pair) => {
       }),
     );
     for (const opened of await Promise.all(asked)) {
-      // One channel carries what belongs to no call as well.
-      const { method, params } = await (kind.transport === 'stdio' ? nextUpdate(opened) : opened.next());
+      const { method, params } = await opened.next();
       expect({ method, params }).toMatchObject({ method: 'notifications/progress', params: meta });
+      await opened.end();
     }
   });
 });

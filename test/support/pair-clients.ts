@@ -27,8 +27,12 @@ interface Stream {
 }
 
 interface OpenRequest extends Stream {
+  /** The next message, but for those of a channel that belong to no request. */
+  next(): Promise<Message>;
   /** Takes the request back, in the way of this client. */
   cancel(): Promise<void>;
+  /** Waits for the answer, past all that comes before it. */
+  end(): Promise<void>;
 }
 
 export interface PairClient {
@@ -154,7 +158,19 @@ function clientOn(wire: Wire, capabilities: object): PairClient {
         else
           await wire.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } });
       };
-      return { ...stream, cancel };
+      const next = async (): Promise<Message> => {
+        for (;;) {
+          const message = await stream.next();
+          if (wire.isHttp || !isOfStream(message)) return message;
+        }
+      };
+      const end = async (): Promise<void> => {
+        for (;;) {
+          const message = await next();
+          if (message.method === undefined && message.id === id) return;
+        }
+      };
+      return { ...stream, next, cancel, end };
     },
     setLevel: async (wanted) => {
       level = wanted;

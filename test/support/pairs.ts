@@ -1,5 +1,5 @@
 /** Runs one suite of tests for every pair: each kind of client in front of each kind of upstream. */
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, onTestFinished } from 'vitest';
 import { describeEras, describeOwned, type UpstreamKind } from './eras.ts';
 import {
   type ClientKind,
@@ -17,6 +17,8 @@ export interface Pair {
   readonly client: PairClient;
   readonly gateway: PairGateway;
   readonly server: Upstream;
+  /** Starts another gateway in front of the same server for what would hinder other tests; it ends with its test. */
+  startOwn(): Promise<PairGateway>;
 }
 
 /** Describes `name` once for each pair; the server of the config is called `up`, and `configOf` may say more. */
@@ -42,8 +44,10 @@ export function describePairs(
           if (value === undefined) throw new Error('nothing is started before the tests run');
           return value;
         };
+        const start = (): Promise<PairGateway> =>
+          kind.start(configOf(started(server).server), upstream.owned);
         beforeAll(async () => {
-          gateway = await kind.start(configOf(started(server).server), upstream.owned);
+          gateway = await start();
           client = await gateway.connect();
         });
         afterAll(async () => gateway?.stop());
@@ -58,6 +62,11 @@ export function describePairs(
           },
           get server() {
             return started(server);
+          },
+          startOwn: async () => {
+            const own = await start();
+            onTestFinished(() => own.stop());
+            return own;
           },
         });
       });
