@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { describeEras } from '../support/eras.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { call, callTool, requestText, resultOf, textOf } from '../support/modern-client.ts';
@@ -13,6 +13,13 @@ describeEras('calls', ({ era, transport, start }) => {
     gateway = await startGateway({ servers: { up: upstream.server } });
   });
   afterAll(async () => gateway?.stop());
+
+  /** A gateway and an upstream for one test, where what is cut off would show in others. */
+  const startOwn = async (config: object = {}): Promise<Gateway> => {
+    const own = await startGateway({ servers: { up: (await start()).server }, ...config });
+    onTestFinished(() => own.stop());
+    return own;
+  };
 
   test.runIf(era === 'legacy')(
     'a legacy upstream is told that it is initialized before anything else',
@@ -153,21 +160,18 @@ describeEras('calls', ({ era, transport, start }) => {
   test.runIf(transport === 'http')(
     'an answer that is longer than what is held, and comes with one read, passes whole',
     async () => {
-      const little = await startGateway({ servers: { up: upstream.server }, limits: { holdBytes: '4KiB' } });
-      try {
-        for (const bytes of [3_900, 4_090, 5_000, 16_000, 16_400, 30_000, 65_000, 66_000])
-          for (const chunked of [true, false])
-            expect(textOf(await callTool(little.url, 'up__big', { bytes, chunked }))).toBe('x'.repeat(bytes));
-      } finally {
-        await little.stop();
-      }
+      const little = await startOwn({ limits: { holdBytes: '4KiB' } });
+      for (const bytes of [3_900, 4_090, 5_000, 16_000, 16_400, 30_000, 65_000, 66_000])
+        for (const chunked of [true, false])
+          expect(textOf(await callTool(little.url, 'up__big', { bytes, chunked }))).toBe('x'.repeat(bytes));
     },
   );
 
   test('an upstream that dies inside an answer is never taken for one that answered', async () => {
-    const answer = await callTool(gateway.url, 'up__big', { bytes: 1_000, dieAfterBytes: 500 });
+    const mortal = await startOwn();
+    const answer = await callTool(mortal.url, 'up__big', { bytes: 1_000, dieAfterBytes: 500 });
     expect(answer.response?.error?.code).toBe(5021);
-    const long = callTool(gateway.url, 'up__big', { bytes: 2_000_000, dieAfterBytes: 1_000_000 });
+    const long = callTool(mortal.url, 'up__big', { bytes: 2_000_000, dieAfterBytes: 1_000_000 });
     // Its head has gone out already over HTTP: all that is left is to break the connection. A child is down by now.
     if (transport === 'http') await expect(long).rejects.toThrow();
     else expect((await long).response?.error).toBeDefined();

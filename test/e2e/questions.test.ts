@@ -1,6 +1,7 @@
 /** What a legacy server asks in the middle of a call, put to a modern caller. */
+import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { type Answer, call, resultOf, textOf } from '../support/modern-client.ts';
 import { endChild, startListening } from '../support/upstream.ts';
@@ -14,15 +15,15 @@ interface Asked {
   readonly requestState: string;
 }
 
-const ends: (() => Promise<unknown>)[] = [];
+let child: ChildProcess | undefined;
 afterAll(async () => {
-  for (const end of ends) await end();
+  if (child !== undefined) await endChild(child);
 });
 
 const overHttp = async (): Promise<object> => {
-  const { child, port } = await startListening([fixture, '--port', '0']);
-  ends.unshift(() => endChild(child));
-  return { url: `http://127.0.0.1:${port}/mcp` };
+  const listening = await startListening([fixture, '--port', '0']);
+  child = listening.child;
+  return { url: `http://127.0.0.1:${listening.port}/mcp` };
 };
 const overStdio = (): Promise<object> => Promise.resolve({ command: [process.execPath, fixture, '--stdio'] });
 
@@ -30,12 +31,17 @@ describe.each([
   ['HTTP', overHttp],
   ['stdio', overStdio],
 ])('the questions of a legacy server over %s', (_, serverOf) => {
+  let server: object;
   let gateway: Gateway;
 
   beforeAll(async () => {
-    gateway = await startGateway({ servers: { up: await serverOf() } });
-    ends.unshift(() => gateway.stop());
+    server = await serverOf();
   });
+  // For each its own, since a question that nobody answers keeps its call.
+  beforeEach(async () => {
+    gateway = await startGateway({ servers: { up: server } });
+  });
+  afterEach(() => gateway.stop());
 
   const send = (method: string, params: object, capabilities: object): Promise<Answer> =>
     call(
