@@ -1,33 +1,40 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { callTool } from '../support/modern-client.ts';
-import { modernScript, type Scripted, startScript, tool } from '../support/scripted.ts';
+import { modernScript, startScript, tool } from '../support/scripted.ts';
 import { endAll, reload, serveWorkers, workersOfCalls } from './gateway.ts';
 
-let atOnce = 0;
-let most = 0;
-let held: (() => void)[] = [];
-let isHolding = false;
-let upstream: Scripted;
-
-beforeAll(async () => {
-  upstream = await startScript(
+/** A server that counts the calls it has at once, and ends each after a moment, or where it holds them once it is told to. */
+async function startCounting() {
+  const calls = { atOnce: 0, most: 0, held: [] as (() => void)[], isHolding: false };
+  const { server, stop } = await startScript(
     modernScript(
       {
         'tools/list': () => ({ ttlMs: 60_000, cacheScope: 'public', tools: [tool('work')] }),
         'tools/call': ({ send, response }) => {
-          most = Math.max(most, ++atOnce);
-          response.once('close', () => atOnce--);
+          calls.most = Math.max(calls.most, ++calls.atOnce);
+          response.once('close', () => calls.atOnce--);
           const end = () =>
             send('{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","content":[]}}');
-          if (isHolding) held.push(end);
+          if (calls.isHolding) calls.held.push(end);
           else setTimeout(end, 2);
         },
       },
       { tools: {} },
     ),
   );
+  /** Lets what is held end, and holds no more. */
+  const release = (): void => {
+    calls.isHolding = false;
+    for (const end of calls.held.splice(0)) end();
+  };
+  return { calls, server, stop, release };
+}
+
+let upstream: Awaited<ReturnType<typeof startCounting>>;
+beforeEach(async () => {
+  upstream = await startCounting();
 });
-afterAll(() => upstream.stop());
+afterEach(() => upstream.stop());
 afterEach(endAll);
 
 const outcomesOf = (url: string, count: number): Promise<(number | 'answered')[]> =>
@@ -38,53 +45,55 @@ const outcomesOf = (url: string, count: number): Promise<(number | 'answered')[]
     }),
   );
 
-/** Lets what is held end, and holds no more. */
-function release(): void {
-  isHolding = false;
-  for (const end of held) end();
-  held = [];
-}
-
 describe('limits that several workers share', () => {
   test('bound what all of them have at a server at a URL', async () => {
-    const servers = { web: { ...upstream.server, concurrency: { max: 3 } } };
+    const { calls, server, release } = upstream;
+    const servers = { web: { ...server, concurrency: { max: 3 } } };
     const workers = await serveWorkers({ servers, log: { calls: 'all' } });
-    most = 0;
-    expect(new Set(await outcomesOf(workers.url, 60))).toEqual(new Set(['answered']));
-    expect(most).toBe(3);
+    calls.isHolding = true;
+    const many = outcomesOf(workers.url, 60);
+    await expect.poll(() => calls.held.length).toBe(3);
+    release();
+    expect(new Set(await many)).toEqual(new Set(['answered']));
+    expect(calls.most).toBe(3);
     await expect.poll(() => new Set(workersOfCalls(workers)).size).toBe(2);
   });
 
   test('are free again where a worker died that used them, and hold for its successor', async () => {
-    const config = { servers: { web: upstream.server }, limits: { callsInFlight: 40 } };
+    const { calls, server, release } = upstream;
+    const config = { servers: { web: server }, limits: { callsInFlight: 40 } };
     const workers = await serveWorkers(config);
-    isHolding = true;
+    calls.isHolding = true;
     const cut = Promise.allSettled(Array.from({ length: 20 }, () => callTool(workers.url, 'web__work')));
-    await expect.poll(() => held.length).toBe(20);
+    await expect.poll(() => calls.held.length).toBe(20);
     for (const pid of workers.pids()) process.kill(pid, 'SIGKILL');
     await cut;
-    await expect.poll(() => atOnce).toBe(0);
+    await expect.poll(() => calls.atOnce).toBe(0);
     release();
     await expect.poll(() => outcomesOf(workers.url, 1).catch(() => [])).toEqual(['answered']);
     // More than there may be, whoever gets them: of these, no more than 40 are at the server.
-    isHolding = true;
-    most = 0;
+    calls.isHolding = true;
+    calls.most = 0;
     const many = outcomesOf(workers.url, 100);
-    await expect.poll(() => held.length).toBeGreaterThan(20);
+    await expect.poll(() => calls.held.length).toBeGreaterThan(20);
     release();
     const outcomes = await many;
     expect(outcomes.filter((one) => one !== 'answered' && one !== 4290)).toEqual([]);
-    expect(most).toBeLessThanOrEqual(40);
+    expect(calls.most).toBeLessThanOrEqual(40);
   });
 
   test('are those of a new config once it is in force', async () => {
-    const config = (max: number) => ({ servers: { web: { ...upstream.server, concurrency: { max } } } });
+    const { calls, server, release } = upstream;
+    const config = (max: number) => ({ servers: { web: { ...server, concurrency: { max } } } });
     const workers = await serveWorkers(config(8));
-    most = 0;
     await outcomesOf(workers.url, 60);
     expect(await reload(workers, config(2))).toContain('in force');
-    most = 0;
-    expect(new Set(await outcomesOf(workers.url, 60))).toEqual(new Set(['answered']));
-    expect(most).toBe(2);
+    calls.most = 0;
+    calls.isHolding = true;
+    const many = outcomesOf(workers.url, 60);
+    await expect.poll(() => calls.held.length).toBe(2);
+    release();
+    expect(new Set(await many)).toEqual(new Set(['answered']));
+    expect(calls.most).toBe(2);
   });
 });
