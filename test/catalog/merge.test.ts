@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/catalog/entry.ts';
-import { merge } from '../../src/catalog/merge.ts';
+import { type Merged, merge } from '../../src/catalog/merge.ts';
 import type { Shelf } from '../../src/catalog/shelf.ts';
 
 const entry = (upstream: string, publicKey: string, localKey = publicKey): Entry => ({
@@ -53,26 +53,31 @@ describe('lists of several servers', () => {
 });
 
 describe('a page', () => {
-  const merged = merge('templates', [['up', shelf(...['a', 'b', 'c'].map((name) => entry('up', name)))]]);
-  const namesOn = (start: number, size: number): string[] =>
+  /** A list of its own for each test, since it keeps the pages that were made. */
+  const listed = (): Merged =>
+    merge('templates', [['up', shelf(...['a', 'b', 'c'].map((name) => entry('up', name)))]]);
+  const namesOn = (merged: Merged, start: number, size: number): string[] =>
     (
       JSON.parse(`{${merged.page(start, size)}}`) as { resourceTemplates: { name: string }[] }
     ).resourceTemplates.map(({ name }) => name);
 
   test('holds so many entries from its start, under the key of its list', () => {
-    expect(namesOn(0, 2)).toEqual(['a', 'b']);
-    expect(namesOn(2, 2)).toEqual(['c']);
-    expect(namesOn(3, 2)).toEqual([]);
+    const merged = listed();
+    expect(namesOn(merged, 0, 2)).toEqual(['a', 'b']);
+    expect(namesOn(merged, 2, 2)).toEqual(['c']);
+    expect(namesOn(merged, 3, 2)).toEqual([]);
     expect(merged.page(0, 1).toString()).toBe('"resourceTemplates":[{"name":"a","from":"up"}]');
   });
 
   test('is kept ready once it was made', () => {
+    const merged = listed();
     expect(merged.page(1, 2)).toBe(merged.page(1, 2));
     expect(merged.page(1, 1)).not.toBe(merged.page(1, 2));
   });
 
   test('is right, too, where more were made than are kept', () => {
+    const merged = listed();
     for (let size = 1; size < 200; size++) merged.page(0, size);
-    expect(namesOn(1, 199)).toEqual(['b', 'c']);
+    expect(namesOn(merged, 1, 199)).toEqual(['b', 'c']);
   });
 });

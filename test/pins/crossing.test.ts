@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { call, openCall, resultOf } from '../support/modern-client.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../support/upstream.ts';
@@ -119,9 +119,12 @@ describe.each(Object.entries(kinds))('to a server of %s crosses', (name, options
   test.runIf(options.era === 'legacy' && options.transport === 'http')(
     'at the end its session is deleted',
     async () => {
-      await gateway.stop();
+      const ended = await startUpstream(options);
+      onTestFinished(() => ended.stop());
+      const itsGateway = await startGateway({ servers: { up: ended.server } });
+      await talk(itsGateway).finally(() => itsGateway.stop());
       const version = name.slice(0, '2025-11-25'.length);
-      expect(crossingsOf(upstream)['DELETE']?.headers).toEqual({
+      expect(crossingsOf(ended)['DELETE']?.headers).toEqual({
         'accept-encoding': 'identity',
         'mcp-session-id': 'ISSUED',
         ...(version >= '2025-06-18' ? { 'mcp-protocol-version': version } : {}),
