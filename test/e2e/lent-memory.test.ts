@@ -28,7 +28,8 @@ type Form =
   | 'torn'
   | 'latin'
   | 'noJson'
-  | 'slow';
+  | 'slow'
+  | 'held';
 
 const content = (n: number): string => JSON.stringify([{ type: 'text', text: said(n) }]);
 const plain = (result: string) => (id: unknown) =>
@@ -49,9 +50,13 @@ const answers: Record<Form, (n: number) => (id: unknown) => string> = {
   structured: (n) => plain(`"content":${content(n)},"structuredContent":["${n}"]`),
   torn: (n) => plain(`"content":${content(n)}`),
   slow: (n) => plain(`"content":${content(n)}`),
+  held: (n) => plain(`"content":${content(n)}`),
   latin: (n) => plain(`"content":${content(n)},"x":"\u00e4"`),
   noJson: (n) => () => `[${content(n)}]`,
 };
+
+/** What finishes the answers that wait for that. */
+const held: (() => void)[] = [];
 
 function answer({ id, params, response }: Asked): undefined {
   const { n, form } = params['arguments'] as { n: number; form: Form };
@@ -59,8 +64,9 @@ function answer({ id, params, response }: Asked): undefined {
   // Only of an answer that says its length is known how much memory it needs.
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
   if (form === 'torn') response.write(bytes.subarray(0, 12_000), () => response.destroy());
-  else if (form === 'slow') response.write(bytes.subarray(0, 12_000));
+  else if (form === 'slow' || form === 'held') response.write(bytes.subarray(0, 12_000));
   else response.end(bytes);
+  if (form === 'held') held.push(() => response.end(bytes.subarray(12_000)));
 }
 
 const script = {
@@ -201,11 +207,23 @@ test('the memory of an answer to a modern client on stdio comes back', async () 
   await channel.stop();
 });
 
-test('all servers of a gateway have one store of it', async () => {
-  await Promise.all(
-    upstreams.map((_, at) => callTool(gateway.url, `up${at}__say`, { n: at, form: 'plain' })),
-  );
+test('all servers of a gateway together keep no more of it than 16 MiB', async () => {
+  // Each takes 256 KiB, and all are out at once.
+  const count = 100;
+  const burst = async (): Promise<void> => {
+    const before = lent.taken();
+    const calls = Array.from({ length: count }, (_, at) =>
+      callTool(gateway.url, `up${at % upstreams.length}__say`, { n: 5 + 12 * at, form: 'held' }),
+    );
+    await expect.poll(() => lent.taken() - before).toBe(count);
+    for (const finish of held.splice(0)) finish();
+    for (const [at, { response }] of (await Promise.all(calls)).entries()) expectSaid(response, 5 + 12 * at);
+    await ended();
+  };
+  await burst();
+  await burst();
   expect(lent.stores()).toBe(1);
+  expect(lent.takenAgain()).toBeLessThanOrEqual(64);
 });
 
 /** One of many calls to any server, by a client of either era, which may leave in the middle. */

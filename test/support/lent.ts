@@ -5,6 +5,8 @@ import { ReadBuffers } from '../../src/upstream/read-buffers.ts';
 export interface LentMemory {
   /** How often any was taken. */
   taken(): number;
+  /** How often one was taken that had come back. */
+  takenAgain(): number;
   /** How many have not come back. */
   out(): number;
   /** The stores that it came from. */
@@ -20,9 +22,11 @@ const spoilt = 0x01;
 /** Of all gateways in this process, until it is restored; what comes back is spoilt at once. */
 export function watchLent(): LentMemory {
   const out = new Set<Buffer>();
+  const known = new WeakSet<Buffer>();
   const stores = new Set<ReadBuffers>();
   const faults: string[] = [];
   let taken = 0;
+  let takenAgain = 0;
   const { take, give } = ReadBuffers.prototype;
   const takes = vi.spyOn(ReadBuffers.prototype, 'take').mockImplementation(function (
     this: ReadBuffers,
@@ -30,6 +34,8 @@ export function watchLent(): LentMemory {
   ) {
     const buffer = take.call(this, bytes);
     if (out.has(buffer)) faults.push('taken twice');
+    if (known.has(buffer)) takenAgain += 1;
+    known.add(buffer);
     out.add(buffer);
     stores.add(this);
     taken += 1;
@@ -45,6 +51,7 @@ export function watchLent(): LentMemory {
   });
   return {
     taken: () => taken,
+    takenAgain: () => takenAgain,
     out: () => out.size,
     stores: () => stores.size,
     faults,
