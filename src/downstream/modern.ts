@@ -139,7 +139,15 @@ function refusalOf(
 
 function run(call: Call, responder: Responder, options: ModernOptions): void {
   options.handler(call).then(
-    (reply) => responder.reply(reply),
+    (reply) => {
+      try {
+        responder.reply(reply);
+      } catch (error) {
+        // Part of it may have left, so that no other answer can follow.
+        options.log.error({ err: error, method: call.request.method }, 'Bug: an answer could not be written');
+        responder.drop();
+      }
+    },
     (error: unknown) => {
       const known = asRpcError(error);
       if (known !== error)

@@ -95,6 +95,11 @@ export class Responder implements Quiet, Waiting {
     this.reply({ parts, status: error.status, outcome: { kind: 'error', error: String(error.code) } });
   }
 
+  /** Ends the connection in the place of an answer. */
+  drop(): void {
+    this.#res.destroy();
+  }
+
   /** An answer without a body. */
   empty(status: number): void {
     this.#over = true;

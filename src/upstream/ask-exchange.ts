@@ -1,11 +1,12 @@
 /** A request of the gateway's own. */
-import { scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
+import { numericId, scanUpstream, type UpstreamMessage } from '../protocol/answer.ts';
 import { RpcError } from '../protocol/errors.ts';
 import { ChannelError, type Exchange, type IncomingRest, releaseOf, type Seen } from './channel.ts';
 import { type ExchangeContext, inStatus } from './exchange-context.ts';
 import { failureOf } from './failure.ts';
 import { gather } from './gathered.ts';
 import { SessionLost } from './session-lost.ts';
+import { isAnothers } from './slots.ts';
 
 export type Asked = UpstreamMessage & { readonly kind: 'result' };
 
@@ -30,16 +31,16 @@ export class AskExchange implements Exchange {
     this.#context.message(bytes, undefined);
   }
 
-  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void {
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): boolean {
     if (rest !== undefined) {
       const { resultBytesMax, scan } = this.#context;
       gather(head, rest, resultBytesMax, {
-        whole: (bytes) => this.#answer(scanUpstream(bytes, scan)),
+        whole: (bytes) => void this.#answer(scanUpstream(bytes, scan)),
         fail: (cause) => this.fail(cause),
       });
-      return;
+      return true;
     }
-    this.#answer(
+    return this.#answer(
       seen === undefined || seen.kind === 'text'
         ? scanUpstream(kept(head, releaseOf(seen)), this.#context.scan)
         : seen,
@@ -57,16 +58,20 @@ export class AskExchange implements Exchange {
   }
 
   /** `status` is the error status that the answer came with, which may say more than its code. */
-  #answer(message: UpstreamMessage, status?: Error): void {
+  #answer(message: UpstreamMessage, status?: Error): boolean {
+    if (isMisplaced(message, this.#id)) {
+      this.fail(new ChannelError('broken', 'an answer to another request', { sent: true }));
+      return false;
+    }
     switch (message.kind) {
       case 'result':
         this.#end(undefined)?.resolve(message);
-        return;
+        return true;
       case 'error': {
         const { error } = message;
         const said = new RpcError(error.code, error.message, { data: error.data, cause: status });
         this.#end(undefined)?.reject(said);
-        return;
+        return true;
       }
       default:
         this.fail(
@@ -74,6 +79,7 @@ export class AskExchange implements Exchange {
             sent: true,
           }),
         );
+        return false;
     }
   }
 
@@ -86,6 +92,12 @@ export class AskExchange implements Exchange {
     return settle;
   }
 }
+
+/** Whether it answers another request of the gateway's. */
+const isMisplaced = (message: UpstreamMessage, own: number): boolean =>
+  (message.kind === 'result' || message.kind === 'error') &&
+  message.id !== undefined &&
+  isAnothers(numericId(message.bytes, message.id), own);
 
 /** Whoever asked may keep the result, so that lent bytes are copied. */
 function kept(bytes: Buffer, release: (() => void) | undefined): Buffer {

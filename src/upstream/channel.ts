@@ -49,8 +49,11 @@ export const releaseOf = (seen: Seen | undefined): (() => void) | undefined =>
 export interface Exchange {
   /** A whole JSON-RPC message without the shape of a response to this request: a notification or a question of the server's. */
   message(message: Buffer): void;
-  /** The response: a whole JSON-RPC message, with what the transport has seen of it, or its first bytes with the rest still arriving. */
-  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void;
+  /**
+   * The response: a whole JSON-RPC message, with what the transport has seen of it, or its first bytes with the rest still
+   * arriving. False where it was none to this request, so that its connection may bring others what is not theirs, too.
+   */
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): boolean;
   /** Takes a whole answer in UTF-8 whose bytes are another's once this returns; false where it must have a copy, by `reply`. */
   replyLent?(whole: Buffer): boolean;
   /** The exchange ended without an answer; `error` is an RpcError or a ChannelError. */

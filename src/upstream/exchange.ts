@@ -68,10 +68,10 @@ export class CallExchange implements Exchange {
     if (!this.#isOver) this.#context.message(bytes, this);
   }
 
-  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): void {
+  reply(head: Buffer, rest?: IncomingRest, seen?: Seen): boolean {
     if (this.#isOver) {
       rest?.destroy();
-      return;
+      return true;
     }
     const waiter = this.#waiter;
     if (waiter === undefined) {
@@ -80,14 +80,14 @@ export class CallExchange implements Exchange {
         rest?.destroy();
         this.#end(undefined);
       }
-      return;
+      return true;
     }
     if (rest !== undefined && (tellsOfTask(waiter.call.request.method) || asks(head))) {
       gather(head, rest, this.#context.resultBytesMax, {
         whole: (bytes) => this.reply(bytes),
         fail: (cause) => this.fail(cause),
       });
-      return;
+      return true;
     }
     let reply: Reply;
     try {
@@ -101,10 +101,11 @@ export class CallExchange implements Exchange {
       // An error has what it tells of the answer in words of its own.
       releaseOf(seen)?.();
       this.fail(error as Error);
-      return;
+      return false;
     }
     this.#end(undefined);
     waiter.resolve(reply);
+    return true;
   }
 
   replyLent(whole: Buffer): boolean {

@@ -58,18 +58,20 @@ export class HttpCall implements Receiver, OpenCall {
   }
 
   /** The whole answer, scanned already where it was an event. */
-  reply(whole: Buffer, seen?: Seen): void {
-    if (!this.#isOpen) return;
+  reply(whole: Buffer, seen?: Seen): boolean {
+    if (!this.#isOpen) return true;
     this.#isOpen = false;
     this.done();
-    this.#exchange.reply(whole, undefined, seen);
+    return this.#exchange.reply(whole, undefined, seen);
   }
 
-  replyLent(whole: Buffer): void {
-    if (!this.#isOpen) return;
+  replyLent(whole: Buffer): boolean {
+    if (!this.#isOpen) return true;
     this.#isOpen = false;
     this.done();
-    if (this.#exchange.replyLent?.(whole) !== true) this.#exchange.reply(Buffer.from(whole), undefined, text);
+    return (
+      this.#exchange.replyLent?.(whole) === true || this.#exchange.reply(Buffer.from(whole), undefined, text)
+    );
   }
 
   /** The first bytes of a long answer. */

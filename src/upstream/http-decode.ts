@@ -67,6 +67,10 @@ export class DecodedBody implements Body, Flow {
     this.#source.abort();
   }
 
+  distrust(): void {
+    // Decoding ends later than the answer, and the connection may be another request's by then.
+  }
+
   widen(): void {
     // The decoder has memory of its own for each piece.
   }

@@ -104,8 +104,13 @@ export class JsonBody implements Body {
     const whole = this.#lent === undefined ? this.#held() : withoutMark(this.#lent);
     if (!isUtf8(whole)) this.#refuse(this.#notUtf8());
     else if (!startsObject(whole)) this.#refuse(this.#notJsonRpc(whole));
-    else if (this.#lent === undefined) this.#call.reply(whole, this.#handedOver());
-    else this.#call.replyLent(whole);
+    else if (!this.#replied(whole)) this.#flow.distrust();
+  }
+
+  #replied(whole: Buffer): boolean {
+    return this.#lent === undefined
+      ? this.#call.reply(whole, this.#handedOver())
+      : this.#call.replyLent(whole);
   }
 
   fail(cause: ChannelError): void {

@@ -98,6 +98,10 @@ export class HttpRequest implements WireReader, Flow {
     this.#connection?.abandon(this);
   }
 
+  distrust(): void {
+    this.#connection?.destroy();
+  }
+
   widen(): void {
     this.#connection?.widen(this);
   }

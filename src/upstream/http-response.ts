@@ -21,6 +21,8 @@ export interface Flow {
   resume(): void;
   /** Ends the request and its connection; nothing more is delivered. */
   abort(): void;
+  /** Ends the connection, which carries no other request then; to be called in `end` of the body, if at all. */
+  distrust(): void;
   /** What comes from the next read on shall be in memory that no other answer uses. */
   widen(): void;
   /** Memory for answers that are held, where there is any for that. */
@@ -52,10 +54,10 @@ export interface OpenCall {
   /** Whether it still waits for its answer. */
   readonly isOpen: boolean;
   message(message: Buffer): void;
-  /** The whole answer, with what was seen of it. */
-  reply(whole: Buffer, seen?: Seen): void;
-  /** The whole answer in UTF-8, whose bytes are another's once this returns. */
-  replyLent(whole: Buffer): void;
+  /** The whole answer, with what was seen of it; false where it was none to this call. */
+  reply(whole: Buffer, seen?: Seen): boolean;
+  /** The same of an answer in UTF-8, whose bytes are another's once this returns. */
+  replyLent(whole: Buffer): boolean;
   /** The first bytes of a long answer. */
   begin(head: Buffer, rest: StoppableRest): void;
   fail(error: ChannelError): void;

@@ -8,6 +8,7 @@ import type { Limit } from '../protocol/limits.ts';
 import { type Identified, idOf } from '../protocol/message.ts';
 import { isVendorMethod } from '../protocol/methods.ts';
 import { cut, type Edit } from '../protocol/splice.ts';
+import { isAnothers } from './slots.ts';
 
 export interface ReplyContext {
   readonly upstream: string;
@@ -116,11 +117,14 @@ export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: 
 }
 
 function errorReply(message: UpstreamMessage & { kind: 'error' }, context: ReplyContext): Reply {
+  const id = message.id === undefined ? undefined : numericId(message.bytes, message.id);
+  // What it says may be for another caller only.
+  if (isAnothers(id, context.id)) throw broken(context, 'another id');
   const outcome: Outcome = { kind: 'error', error: String(message.error.code) };
   const translated = translatedError(message.error, context.upstream);
   if (translated !== undefined)
     return { parts: [errorMessage(idOf(context.request), translated)], outcome, status: translated.status };
-  if (message.isOdd || message.id === undefined || numericId(message.bytes, message.id) !== context.id) {
+  if (message.isOdd || message.id === undefined || id !== context.id) {
     const { error } = message;
     const said = new RpcError(error.code, error.message, { data: error.data });
     return { parts: [errorMessage(idOf(context.request), said)], outcome, status: 200 };

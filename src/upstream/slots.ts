@@ -9,6 +9,10 @@ const rounds = Math.floor((9_999_999_999 - firstId) / slotCount) - 1;
 /** The remainder, taken of its bits: most ids are no small integers to V8, for which `%` is a call. */
 const slotOf = (id: number): number => id & (slotCount - 1);
 
+/** Whether an id can only be that of another request of the gateway's than this one. */
+export const isAnothers = (id: number | undefined, own: number): boolean =>
+  id !== undefined && id !== own && id >= firstId;
+
 /** Hands out ids of ten digits, of which no two that are in use have the same slot. */
 export class RequestIds {
   readonly #free: number[] = [];

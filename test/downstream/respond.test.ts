@@ -71,6 +71,15 @@ describe('a reply', () => {
   });
 });
 
+test('a reply that can not be written costs its own connection alone, and the log tells why', async () => {
+  let status = 1;
+  const listener = await listen((one) => Promise.resolve({ ...replyTo(one), status }));
+  await expect(call(listener.url, 'tools/list')).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(listener.lines.join('')).toContain('an answer could not be written');
+  status = 200;
+  expect((await call(listener.url, 'tools/list')).status).toBe(200);
+});
+
 describe('notifications before the reply', () => {
   test('make it an event stream that no proxy holds back, and come first', async () => {
     const { url } = await listen((one) => {

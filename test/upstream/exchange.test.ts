@@ -437,6 +437,15 @@ describe("a request of the gateway's own", () => {
     },
   );
 
+  test.each([
+    ['a result', '"result":{"tools":[]}'],
+    ['an error', '"error":{"code":-1,"message":"no"}'],
+  ])('is not answered with %s of another request', async (_, said) => {
+    const { exchange, done } = startAsk();
+    expect(exchange.reply(bytes(`{"id":1000079873,${said}}`))).toBe(false);
+    await expect(done).rejects.toMatchObject({ code: 5020 });
+  });
+
   test('is gathered where the answer is long', async () => {
     const { exchange, done } = startAsk();
     const { rest, data, end } = restOf();

@@ -26,6 +26,35 @@ import {
 
 const ok = answering((response, id) => sendJson(response, resultOf(id)));
 
+test.each([
+  ['short', 10],
+  ['longer', 20_000],
+])('a connection that brought no answer to its request carries no other: %s', async (_, length) => {
+  const server = await serve(
+    answering((response, id) =>
+      sendJson(response, JSON.stringify({ jsonrpc: '2.0', id, result: { text: 'x'.repeat(length) } })),
+    ),
+  );
+  const { channel } = open(server.url);
+  const send = (id: number, isAnswer: boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }));
+      const reply = (): boolean => {
+        resolve();
+        return isAnswer;
+      };
+      channel.send(
+        { id, method: 'ping', body, headers: [] },
+        { message: () => undefined, reply, fail: reject },
+      );
+    });
+  await send(1, true);
+  await send(2, false);
+  expect(server.connections).toBe(1);
+  await send(3, true);
+  expect(server.connections).toBe(2);
+});
+
 describe('redirects', () => {
   test.each([307, 308])(
     '%i on the same origin is followed with method, body and headers, and remembered',

@@ -195,7 +195,7 @@ describe('an answer as an event stream', () => {
           messages += 1;
           channel.cancel(77);
         },
-        reply: () => settled++,
+        reply: () => settled++ === 0,
         fail: () => settled++,
       },
     );

@@ -238,8 +238,10 @@ export function start(
       { id, method, body, headers },
       {
         message: (message) => messages.push(message.toString()),
-        reply: (head, rest) =>
-          settle({ head, reply: head.toString(), ...(rest === undefined ? {} : { rest }) }),
+        reply: (head, rest) => {
+          settle({ head, reply: head.toString(), ...(rest === undefined ? {} : { rest }) });
+          return true;
+        },
         fail: (error) => settle({ error }),
       },
     );

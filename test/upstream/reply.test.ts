@@ -196,7 +196,7 @@ describe('an error', () => {
     expect(answer.error.message).toBeTypeOf('string');
   });
 
-  test.each(['null', '5', '"1000000002"'])('without the id of the request (%s) still answers it', (id) => {
+  test.each(['null', '5', '"abc"'])('without the id of the request (%s) still answers it', (id) => {
     const answer = reply(`{"id":${id},"error":{"code":-32000,"message":"no","data":1}}`);
     expect(JSON.parse(textOf(answer))).toEqual({
       jsonrpc: '2.0',
@@ -210,6 +210,8 @@ describe('what is no answer is told as a broken upstream, by name', () => {
   test.each([
     ['another id', '{"id":1000000002,"result":{}}'],
     ['another id as a text', '{"id":"1000000002","result":{}}'],
+    ['an error with the id of another request', '{"id":1000079873,"error":{"code":-1,"message":"other"}}'],
+    ['the same as a text', '{"id":"1000079873","error":{"code":-1,"message":"other"}}'],
     ['no id', '{"result":{}}'],
     ['a request', '{"id":1000000001,"method":"ping"}'],
     ['a notification', '{"method":"notifications/x"}'],

@@ -47,7 +47,10 @@ const outgoing = (id: number, method: string, params: object = {}): Outgoing => 
 
 const exchange = (resolve: (result: unknown) => void, reject: (error: Error) => void): Exchange => ({
   message: () => reject(new Error('a message on an exchange')),
-  reply: (head) => resolve(JSON.parse(head.toString()).result),
+  reply: (head) => {
+    resolve(JSON.parse(head.toString()).result);
+    return true;
+  },
   fail: reject,
 });
 
