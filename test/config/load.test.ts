@@ -119,6 +119,7 @@ describe('a file of a reference', () => {
   });
 
   test('that is a pipe, a folder or missing disables the server, and nothing waits for it', async () => {
+    await mkdir(at('secrets'), { recursive: true });
     execFileSync('/usr/bin/env', ['mkfifo', at('secrets/pipe')]);
     expect((await load('pipe')).disabled[0]?.reason).toContain('no regular file');
     expect((await load('.')).disabled[0]?.reason).toContain('no regular file');
