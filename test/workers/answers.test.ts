@@ -16,14 +16,28 @@ afterAll(async () => {
   await all?.stop();
 });
 
+type Labels = Readonly<Record<string, string>>;
+
+/** What one scrape says; `counted` is the sum over all samples with these labels. */
+async function countsOf({ scrape }: Workers) {
+  const { samples, value } = await scrape();
+  const counted = (name: string, labels: Labels): number =>
+    samples
+      .filter(
+        (sample) => sample.name === name && Object.entries(labels).every(([k, v]) => sample.labels[k] === v),
+      )
+      .reduce((sum, sample) => sum + sample.value, 0);
+  return { counted, value };
+}
+
 const canElicit = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } };
 const accepted = { action: 'accept', content: { answer: 'Ann' } };
 
 describe('calls over many connections', () => {
   test('are answered for clients and servers of both eras, and one scrape adds up to them', async () => {
-    // Each was asked before whether it answers.
-    const before = 4;
     const perKind = 10;
+    const before = await countsOf(workers);
+    const callsBefore = workersOfCalls(workers).length;
     const session = await openSession(workers.url);
     for (const kind of kinds) {
       const modern = Array.from({ length: perKind }, (_, at) =>
@@ -35,31 +49,20 @@ describe('calls over many connections', () => {
       for (const [at, answer] of (await Promise.all([...modern, ...legacy])).entries())
         expect(textOf(answer)).toBe(`{"at":${at % perKind}}`);
     }
-    expect(new Set(workersOfCalls(workers))).toEqual(new Set(['w0', 'w1']));
-    const { samples, value } = await workers.scrape();
-    const counted = (name: string, labels: Readonly<Record<string, string>>): number =>
-      samples
-        .filter(
-          (sample) =>
-            sample.name === name && Object.entries(labels).every(([k, v]) => sample.labels[k] === v),
-        )
-        .reduce((sum, sample) => sum + sample.value, 0);
+    expect(new Set(workersOfCalls(workers).slice(callsBefore))).toEqual(new Set(['w0', 'w1']));
+    const after = await countsOf(workers);
+    const added = (name: string, labels: Labels): number =>
+      after.counted(name, labels) - before.counted(name, labels);
     for (const kind of kinds) {
       const tool = { mcp_method_name: 'tools/call', gen_ai_tool_name: `${kind}__echo` };
-      expect([kind, counted('mcp_server_operation_duration_seconds_count', tool)]).toEqual([
-        kind,
-        before + 2 * perKind,
-      ]);
+      expect([kind, added('mcp_server_operation_duration_seconds_count', tool)]).toEqual([kind, 2 * perKind]);
       const sent = { upstream: kind, mcp_method_name: 'tools/call' };
-      expect([kind, counted('mcp_client_operation_duration_seconds_count', sent)]).toEqual([
-        kind,
-        before + 2 * perKind,
-      ]);
-      expect(counted('mcpyard_upstream_up', { upstream: kind })).toBe(1);
+      expect([kind, added('mcp_client_operation_duration_seconds_count', sent)]).toEqual([kind, 2 * perKind]);
+      expect(after.counted('mcpyard_upstream_up', { upstream: kind })).toBe(1);
     }
-    expect(counted('mcpyard_era_bridge_total', {})).toBe(kinds.length * (before + 2 * perKind));
-    expect(counted('mcpyard_child_up', {})).toBe(2);
-    expect(value('mcpyard_requests_in_flight')).toBe(0);
+    expect(added('mcpyard_era_bridge_total', {})).toBe(kinds.length * 2 * perKind);
+    expect(after.counted('mcpyard_child_up', {})).toBe(2);
+    expect(after.value('mcpyard_requests_in_flight')).toBe(0);
   });
 
   test('reach one child of each server, whatever the number of workers', () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { WorkerAllowances } from '../../src/policy/worker-allowances.ts';
 import { AllowanceBroker } from '../../src/workers/allowances.ts';
 import { type Gateway, startGateway } from '../support/gateway.ts';
@@ -7,7 +7,6 @@ import { modernScript, type Scripted, startScript, tool } from '../support/scrip
 
 describe('two workers that share limits, in one process here', () => {
   const workers: Gateway[] = [];
-  const broker = new AllowanceBroker({ workers: 2, nowMs: () => performance.now() });
   const stops: (() => void)[] = [];
   /** Calls that the server has, and what answers them. */
   const held: (() => void)[] = [];
@@ -24,7 +23,7 @@ describe('two workers that share limits, in one process here', () => {
   });
 
   /** Messages come in the next turn here, and from another process there. */
-  function worker(name: string): Promise<Gateway> {
+  function worker(name: string, broker: AllowanceBroker): Promise<Gateway> {
     const allowances: WorkerAllowances = new WorkerAllowances({
       workers: 2,
       send: (message) => void setImmediate(() => member.receive(message)),
@@ -56,13 +55,19 @@ describe('two workers that share limits, in one process here', () => {
         { tools: {} },
       ),
     );
-    workers.push(await worker('w0'), await worker('w1'));
+  });
+  afterAll(() => upstream.stop());
+
+  // What a worker had to do a moment ago decides how much of a limit it has, so each test has new ones.
+  beforeEach(async () => {
+    most = 0;
+    const broker = new AllowanceBroker({ workers: 2, nowMs: () => performance.now() });
+    workers.push(await worker('w0', broker), await worker('w1', broker));
     stops.push(broker.start());
   });
-  afterAll(async () => {
-    for (const stop of stops) stop();
-    await Promise.all(workers.map(({ stop }) => stop()));
-    await upstream.stop();
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) stop();
+    await Promise.all(workers.splice(0).map(({ stop }) => stop()));
   });
 
   const urlOf = (i: number): string => workers[i]?.url ?? '';
