@@ -12,7 +12,7 @@ import { gather } from './gathered.ts';
 import { replyWithout, urlElicitation, urlRequired } from './input-required.ts';
 import { plainReply, plainStart } from './plain-reply.ts';
 import { PlainRest } from './plain-rest.ts';
-import { missingMembers, type ReplyContext, replyOf } from './reply.ts';
+import { isForAnother, missingMembers, type ReplyContext, refuseAnothers, replyOf } from './reply.ts';
 import { SessionLost } from './session-lost.ts';
 import { SplicedRest } from './spliced-rest.ts';
 import { tellsOfTask } from './task-reply.ts';
@@ -101,7 +101,7 @@ export class CallExchange implements Exchange {
       // An error has what it tells of the answer in words of its own.
       releaseOf(seen)?.();
       this.fail(error as Error);
-      return false;
+      return isRefusal(error);
     }
     this.#end(undefined);
     waiter.resolve(reply);
@@ -137,7 +137,7 @@ export class CallExchange implements Exchange {
       return;
     }
     const said = inStatus(error, this.#context.scan);
-    const patient = said === undefined ? undefined : withPatience(said, error);
+    const patient = said === undefined || isForAnother(said, this.id) ? undefined : withPatience(said, error);
     if (patient !== undefined) {
       this.#end(error);
       waiter.reject(patient);
@@ -214,6 +214,7 @@ export class CallExchange implements Exchange {
   }
 
   #scanned(message: UpstreamMessage, call: Call, context: ReplyContext): Reply {
+    refuseAnothers(message, context);
     if (message.kind === 'result' && isAsking(message)) {
       const asked = this.#context.asked(message, call);
       if (asked !== undefined) return asked;
@@ -251,6 +252,10 @@ export class CallExchange implements Exchange {
     }
   }
 }
+
+/** Whether what failed was an answer to this request all the same: its caller lacks what it needs, or the headers were refused. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof HeadersRefused || (error instanceof RpcError && error.code !== own.upstreamBroken);
 
 /** The reply, with which the memory is given back that its parts are in; text has no more to do with that. */
 function lasting(reply: Reply, release: (() => void) | undefined): Reply {

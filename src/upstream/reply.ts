@@ -89,11 +89,24 @@ const envelopeEdits = (bytes: Buffer, result: Member, callerId: Buffer): Edit[] 
   { start: result.end, end: bytes.length, bytes: Buffer.from('}') },
 ];
 
+/** Whether it answers another request than the one with this id: what it says may be for another caller only. */
+export function isForAnother(message: UpstreamMessage, own: number): boolean {
+  if (message.kind !== 'result' && message.kind !== 'error') return false;
+  const id = message.id === undefined ? undefined : numericId(message.bytes, message.id);
+  // Some servers write no id, or one that is nobody's, where they could not read the request.
+  return message.kind === 'result' ? id !== own : isAnothers(id, own);
+}
+
+/** Throws an RpcError where it is. */
+export function refuseAnothers(message: UpstreamMessage, context: ReplyContext): void {
+  if (isForAnother(message, context.id)) throw broken(context, 'another id');
+}
+
 /** The reply in bytes, with the rest of them passed as they came; `more` is a change of the result. Throws an RpcError where this is no answer. */
 export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: Edit): Reply {
+  refuseAnothers(message, context);
   switch (message.kind) {
     case 'result': {
-      if (numericId(message.bytes, message.id) !== context.id) throw broken(context, 'another id');
       const edits = resultEdits(message.bytes, message.result, context.method);
       if (message.isOdd) edits.push(...envelopeEdits(message.bytes, message.result, idOf(context.request)));
       else edits.push({ start: message.id.start, end: message.id.end, bytes: idOf(context.request) });
@@ -118,8 +131,6 @@ export function replyOf(message: UpstreamMessage, context: ReplyContext, more?: 
 
 function errorReply(message: UpstreamMessage & { kind: 'error' }, context: ReplyContext): Reply {
   const id = message.id === undefined ? undefined : numericId(message.bytes, message.id);
-  // What it says may be for another caller only.
-  if (isAnothers(id, context.id)) throw broken(context, 'another id');
   const outcome: Outcome = { kind: 'error', error: String(message.error.code) };
   const translated = translatedError(message.error, context.upstream);
   if (translated !== undefined)

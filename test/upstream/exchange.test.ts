@@ -314,6 +314,47 @@ describe('a call that first needs the user to visit a URL', () => {
   );
 });
 
+describe('what was said to another request', () => {
+  const other = id + 79_872;
+  const url = '{"mode":"url","elicitationId":"e1","url":"https://example.com/secret","message":"secret"}';
+  const refused = '"error":{"code":-32020,"message":"secret"}';
+
+  test.each([
+    [
+      'a URL that its user must visit',
+      `"error":{"code":-32042,"message":"secret","data":{"elicitations":[${url}]}}`,
+    ],
+    ['a refusal of its headers', refused],
+    ['an error', '"error":{"code":-5,"message":"secret"}'],
+    ['a question', '"result":{"resultType":"input_required","requestState":"secret"}'],
+  ])('is told to nobody: %s', async (_, said) => {
+    const { exchange, done, asked } = startCall('tools/call', { elicitation: { url: {} } });
+    expect(exchange.reply(bytes(`{"jsonrpc":"2.0","id":${other},${said}}`))).toBe(false);
+    await expect(done).rejects.toMatchObject({ code: 5020, message: expect.stringContaining('another id') });
+    expect(asked).toEqual([]);
+  });
+
+  test.each([undefined, 1_000])('is told to nobody in an error status with patience of %s ms', async (ms) => {
+    const { exchange, done } = startCall();
+    const body = bytes(`{"id":${other},"error":{"code":-5,"message":"secret","data":{}}}`);
+    const http = { status: 429, body, ...(ms === undefined ? {} : { retryAfterMs: ms }) };
+    exchange.fail(new ChannelError('status', 'it answered 429', { sent: true, http }));
+    await expect(done).rejects.toMatchObject({ code: 5020, message: expect.stringContaining('another id') });
+  });
+
+  test.each([
+    [
+      'needs what its caller can not',
+      `"error":{"code":-32042,"message":"visit","data":{"elicitations":[${url}]}}`,
+    ],
+    ['refuses its headers', refused],
+  ])('is no suspicion where the answer %s', async (_, said) => {
+    const { exchange, done } = startCall();
+    expect(exchange.reply(bytes(`{"jsonrpc":"2.0","id":${id},${said}}`))).toBe(true);
+    await expect(done).rejects.toBeInstanceOf(RpcError);
+  });
+});
+
 describe('a long answer to a call', () => {
   const start = async (head: string, method?: string) => {
     const started = startCall(method);
