@@ -39,12 +39,15 @@ const sent = (): readonly Sent[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Sent);
 
-let gateway: Gateway;
+const gateways: Gateway[] = [];
+const clients: Client[] = [];
 let client: Client;
 
-beforeAll(async () => {
-  gateway = await startGateway({ servers: configured() });
-  client = new Client(
+/** A client of a gateway and servers of its own. */
+async function connected(): Promise<Client> {
+  const gateway = await startGateway({ servers: configured() });
+  gateways.push(gateway);
+  const client = new Client(
     { name: 'official', version: '1.0.0' },
     {
       versionNegotiation: { mode: { pin: '2026-07-28' } },
@@ -57,12 +60,18 @@ beforeAll(async () => {
     model: 'none',
     content: { type: 'text', text: `I heard: ${JSON.stringify(params.messages)}` },
   }));
+  clients.push(client);
   await client.connect(new StreamableHTTPClientTransport(new URL(gateway.url)));
+  return client;
+}
+
+beforeAll(async () => {
+  client = await connected();
 });
 
 afterAll(async () => {
-  await client?.close();
-  await gateway?.stop();
+  await Promise.all(clients.map((one) => one.close()));
+  await Promise.all(gateways.map(({ stop }) => stop()));
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -207,9 +216,11 @@ describe('the official client of 2026-07-28, in front of the real servers of con
   });
 
   test('cancels a call, which ends here at once and is cancelled at the server', async () => {
+    // It may still ask something for a call that it does not end, so others could not be asked.
+    const own = await connected();
     const name = 'everything__trigger-long-running-operation';
     const cancel = new AbortController();
-    const call = client.callTool({ name, arguments: { duration: 30, steps: 30 } }, { signal: cancel.signal });
+    const call = own.callTool({ name, arguments: { duration: 30, steps: 30 } }, { signal: cancel.signal });
     const serverId = (): number | undefined =>
       sent().findLast(
         ({ method, params }) =>
@@ -225,7 +236,7 @@ describe('the official client of 2026-07-28, in front of the real servers of con
           .map(({ params }) => params?.['requestId']),
       )
       .toEqual([serverId()]);
-    const echoed = await client.callTool({ name: 'everything__echo', arguments: { message: 'still here' } });
+    const echoed = await own.callTool({ name: 'everything__echo', arguments: { message: 'still here' } });
     expect(echoed.content).toEqual([{ type: 'text', text: 'Echo: still here' }]);
   });
 
