@@ -16,6 +16,7 @@ import {
   tooBig,
 } from './http-response.ts';
 import { retryAfter } from './retry-after.ts';
+import { isAnothers } from './slots.ts';
 
 const text: TextSeen = { kind: 'text' };
 
@@ -113,16 +114,22 @@ function noAnswer(head: Head): ChannelError {
 
 const refusalBytesMax = 65_536;
 
+/** What was refused. */
+interface Refused extends Pick<HttpCall, 'fail'> {
+  /** That of its request. */
+  readonly id?: number;
+}
+
 /** The body of an answer outside 2xx: its first bytes go with the error, whose reader may find a JSON-RPC error there. */
 export class RefusalBody implements Body {
-  readonly #call: Pick<HttpCall, 'fail'>;
+  readonly #call: Refused;
   readonly #context: ChannelContext;
   readonly #head: Head;
   readonly #flow: Flow;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(call: Pick<HttpCall, 'fail'>, context: ChannelContext, head: Head, flow: Flow) {
+  constructor(call: Refused, context: ChannelContext, head: Head, flow: Flow) {
     this.#call = call;
     this.#context = context;
     this.#head = head;
@@ -151,18 +158,27 @@ export class RefusalBody implements Body {
     const { status, headers } = this.#head;
     const retryAfterMs = retryAfter(status, headerOf(headers, 'retry-after'), Date.now());
     const http = { status, body, retryAfterMs };
-    const message = refusalMessage(this.#context, this.#head, body);
+    const message = refusalMessage(this.#context, this.#head, body, this.#call.id);
     this.#call.fail(new ChannelError('status', message, { sent: true, http, cause }));
   }
 }
 
-function refusalMessage(context: ChannelContext, head: Head, body: Buffer): string {
+/** The id of a request of the gateway's. */
+const requestId = /"id"\s*:\s*"?([1-9]\d{9})(?!\d)/;
+
+/** Whether it may be for another caller only. */
+function isForAnother(body: Buffer, id: number | undefined): boolean {
+  const found = requestId.exec(body.toString('latin1'))?.[1];
+  return found !== undefined && isAnothers(Number(found), id ?? 0);
+}
+
+function refusalMessage(context: ChannelContext, head: Head, body: Buffer, id: number | undefined): string {
   if (head.status < 400) return redirectMessage(context, head);
   const { mediaType } = head;
   const isReadable = mediaType === 'text/plain' || mediaType.endsWith('json');
-  const said = isReadable ? shown(body.toString('utf8', 0, 1000)) : '';
-  const isSecret = context.secrets.some((secret) => body.includes(secret));
-  const detail = said === '' || isSecret ? `(${shown(mediaType) || 'no media type'})` : `and said: ${said}`;
+  const isHidden = isForAnother(body, id) || context.secrets.some((secret) => body.includes(secret));
+  const said = isReadable && !isHidden ? shown(body.toString('utf8', 0, 1000)) : '';
+  const detail = said === '' ? `(${shown(mediaType) || 'no media type'})` : `and said: ${said}`;
   return `it answered ${head.status} ${detail}`;
 }
 

@@ -482,6 +482,21 @@ describe('an answer with an error status', () => {
     expect(error?.message.length).toBeLessThan(240);
   });
 
+  test.each([
+    ['of the call itself', 1_000_079_873, 'and said: {"result"'],
+    ['of another call', 1_000_096_257, '(application/json)'],
+  ])('shows what came in the name %s, or not', async (_, said, shown) => {
+    const { url } = await serve(
+      answering((response) => {
+        response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ result: { text: 'private'.repeat(300) }, jsonrpc: '2.0', id: said }));
+      }),
+    );
+    const { error } = await ask(open(url).channel, { id: 1_000_079_873 });
+    expect(error?.message.startsWith(`it answered 400 ${shown}`)).toBe(true);
+  });
+
   test('is a refusal even if its body is cut off', async () => {
     const { url } = await serve(
       answering((response) => {
