@@ -22,7 +22,6 @@ import { readBody } from './body.ts';
 import { crossOrigin } from './cors.ts';
 import { type Edges, hasSession, receivePost } from './edge.ts';
 import { createGuard, type GuardOptions } from './guard.ts';
-import { shareIdleTimer } from './idle.ts';
 import { inboundRequests } from './inbound-request.ts';
 import { outboundResponses } from './outbound-response.ts';
 import type { Passthrough } from './passthrough.ts';
@@ -324,7 +323,6 @@ export async function startDownstream(options: DownstreamOptions): Promise<Downs
   let stopped: Promise<void> | undefined;
   server.maxConnections = options.connectionsMax;
   countRefused(server, options.metrics);
-  shareIdleTimer(server, keepAliveMs);
   dropStalled(server, stalledMs, () => options.metrics.limitHit('stalled'));
   const host = family === 'IPv6' ? `[${address}]` : address;
   return {

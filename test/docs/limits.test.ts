@@ -61,7 +61,6 @@ const constants: ReadonlyMap<string, number> = new Map(
 /** Where work is cut into pieces or two ways of it meet: nothing that anybody can run into. */
 const tuning = [
   'config/nearest.ts lengthMax',
-  'downstream/idle.ts addedMs',
   'downstream/respond.ts joinBytesMax',
   'policy/worker-allowances.ts lookMs',
   'protocol/answer-stream.ts keyBytesMax',
