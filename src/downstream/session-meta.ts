@@ -1,6 +1,6 @@
 /** What a session's requests get into `_meta`, and how they get it without being read again. */
 import { LRUCache } from 'lru-cache';
-import { type Member, type Members, membersMax, type ScanOptions } from '../protocol/json.ts';
+import { type Members, membersMax, moved, type ScanOptions } from '../protocol/json.ts';
 import { type RequestMessage, scanInbound } from '../protocol/message.ts';
 
 interface Tail {
@@ -13,15 +13,6 @@ interface Tail {
 const metasMax = 1_000;
 const before = '{"jsonrpc":"2.0","id":0,"method":"","params":{"":0';
 const after = '}}';
-
-const moved = ({ key, isKnown, keyStart, start, end, members }: Member, by: number): Member => ({
-  key,
-  isKnown,
-  keyStart: keyStart + by,
-  start: start + by,
-  end: end + by,
-  members,
-});
 
 export class SessionMeta {
   /** The members, without braces. */

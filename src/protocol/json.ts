@@ -281,6 +281,16 @@ function add(members: Member[], member: Member): void {
   members.push(member);
 }
 
+/** A member that has none itself, of an object that stands so many bytes further on. */
+export const moved = ({ key, isKnown, keyStart, start, end, members }: Member, by: number): Member => ({
+  key,
+  isKnown,
+  keyStart: keyStart + by,
+  start: start + by,
+  end: end + by,
+  members,
+});
+
 export function find(members: Members | undefined, key: string): Member | undefined {
   if (members === undefined) return undefined;
   for (const member of members) if (member.key === key) return member;

@@ -1,5 +1,5 @@
 /** `_meta` of requests: a client says the same of itself with each. */
-import type { Member, ObjectMemory, ReadObject } from './json.ts';
+import { type Member, moved, type ObjectMemory, type ReadObject } from './json.ts';
 import { metaKey } from './message.ts';
 
 const closeBrace = 0x7d;
@@ -18,17 +18,6 @@ interface Usual {
 const isUsual = ({ key, isKnown, members }: Member): boolean =>
   isKnown && key !== metaKey.progressToken && members === undefined;
 
-const movedBy =
-  (by: number) =>
-  ({ key, isKnown, keyStart, start, end, members }: Member): Member => ({
-    key,
-    isKnown,
-    keyStart: keyStart + by,
-    start: start + by,
-    end: end + by,
-    members,
-  });
-
 /** Remembers the `_meta` of some clients; those with a token or with keys that the protocol does not have are none. */
 export class UsualMeta implements ObjectMemory {
   readonly #usual: Usual[] = [];
@@ -41,7 +30,8 @@ export class UsualMeta implements ObjectMemory {
       // Nearly all others end elsewhere.
       if (b[end - 1] !== closeBrace || b.compare(usual.bytes, 0, length, start, end) !== 0) continue;
       if (start !== usual.start) {
-        usual.read = { members: usual.read.members.map(movedBy(start - usual.start)), end };
+        const by = start - usual.start;
+        usual.read = { members: usual.read.members.map((member) => moved(member, by)), end };
         usual.start = start;
       }
       return usual.read;
