@@ -41,6 +41,9 @@ export interface TextSeen {
 /** What was seen of an answer already: all that a scan tells, or only that it is text. */
 export type Seen = UpstreamMessage | TextSeen;
 
+/** All that was seen of most answers. */
+export const onlyText: TextSeen = { kind: 'text' };
+
 /** What gives back the memory of an answer, where it is lent. */
 export const releaseOf = (seen: Seen | undefined): (() => void) | undefined =>
   seen?.kind === 'text' ? seen.release : undefined;

@@ -1,5 +1,5 @@
 /** What the answer to a POST may be, and who reads which. */
-import { ChannelError, type Exchange, type Seen, type TextSeen } from './channel.ts';
+import { ChannelError, type Exchange, onlyText, type Seen } from './channel.ts';
 import { CallEvents } from './http-events.ts';
 import { JsonBody } from './http-json.ts';
 import {
@@ -17,8 +17,6 @@ import {
 } from './http-response.ts';
 import { retryAfter } from './retry-after.ts';
 import { isAnothers } from './slots.ts';
-
-const text: TextSeen = { kind: 'text' };
 
 /** One call and its exchange, from the request to the last byte of the answer. */
 export class HttpCall implements Receiver, OpenCall {
@@ -71,7 +69,8 @@ export class HttpCall implements Receiver, OpenCall {
     this.#isOpen = false;
     this.done();
     return (
-      this.#exchange.replyLent?.(whole) === true || this.#exchange.reply(Buffer.from(whole), undefined, text)
+      this.#exchange.replyLent?.(whole) === true ||
+      this.#exchange.reply(Buffer.from(whole), undefined, onlyText)
     );
   }
 
@@ -166,8 +165,8 @@ export class RefusalBody implements Body {
 /** The id of a request of the gateway's. */
 const requestId = /"id"\s*:\s*"?([1-9]\d{9})(?!\d)/;
 
-/** Whether it may be for another caller only. */
-function isForAnother(body: Buffer, id: number | undefined): boolean {
+/** Whether it names another request than this one, so that it may be for another caller only. */
+function namesAnother(body: Buffer, id: number | undefined): boolean {
   const found = requestId.exec(body.toString('latin1'))?.[1];
   return found !== undefined && isAnothers(Number(found), id ?? 0);
 }
@@ -176,7 +175,7 @@ function refusalMessage(context: ChannelContext, head: Head, body: Buffer, id: n
   if (head.status < 400) return redirectMessage(context, head);
   const { mediaType } = head;
   const isReadable = mediaType === 'text/plain' || mediaType.endsWith('json');
-  const isHidden = isForAnother(body, id) || context.secrets.some((secret) => body.includes(secret));
+  const isHidden = namesAnother(body, id) || context.secrets.some((secret) => body.includes(secret));
   const said = isReadable && !isHidden ? shown(body.toString('utf8', 0, 1000)) : '';
   const detail = said === '' ? `(${shown(mediaType) || 'no media type'})` : `and said: ${said}`;
   return `it answered ${head.status} ${detail}`;

@@ -1,6 +1,6 @@
 /** A JSON answer: held whole where it is short, handed on as it comes where it is long. */
 import { isUtf8 } from 'node:buffer';
-import { ChannelError, type TextSeen } from './channel.ts';
+import { ChannelError, onlyText, type TextSeen } from './channel.ts';
 import {
   type Body,
   type ChannelContext,
@@ -19,8 +19,6 @@ const headBytesMin = 16_384;
 const lentBytesMin = 16_384;
 /** So many small chunks are joined into one, so that their count costs no memory of its own. */
 const looseMax = 1024;
-
-const text: TextSeen = { kind: 'text' };
 
 /** Holds an answer of up to `holdBytes` and checks it whole; replies with the head of a longer one and streams the rest. */
 export class JsonBody implements Body {
@@ -130,7 +128,7 @@ export class JsonBody implements Body {
   #handedOver(): TextSeen {
     const loan = this.#loan;
     this.#loan = undefined;
-    return loan === undefined ? text : { kind: 'text', release: loan.giveBack };
+    return loan === undefined ? onlyText : { kind: 'text', release: loan.giveBack };
   }
 
   #stream(): void {

@@ -1,5 +1,6 @@
 /** The real listener in front of a handler that a test writes down. */
 import { randomBytes } from 'node:crypto';
+import { afterEach } from 'vitest';
 import { createSeal } from '../../src/auth/seal.ts';
 import { admitAll } from '../../src/downstream/authenticate.ts';
 import { LegacyEdge } from '../../src/downstream/legacy.ts';
@@ -122,5 +123,18 @@ export async function listenWith(handler: Handler, options: ListenerOptions = {}
       sessions.stop();
       changes.stop();
     },
+  };
+}
+
+/** A `listenWith` whose listeners are stopped after each test; for the top of a file. */
+export function listening(): typeof listenWith {
+  const started: Listener[] = [];
+  afterEach(async () => {
+    for (const listener of started.splice(0)) await listener.stop();
+  });
+  return async (handler, options) => {
+    const listener = await listenWith(handler, options);
+    started.push(listener);
+    return listener;
   };
 }

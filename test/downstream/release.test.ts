@@ -4,23 +4,14 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Handler } from '../../src/gateway/layers.ts';
 import { type Call, okOutcome, type Reply } from '../../src/protocol/call.ts';
 import { idOf } from '../../src/protocol/message.ts';
 import { call, requestText } from '../support/modern-client.ts';
-import { type Listener, type ListenerOptions, listenWith } from './listener.ts';
+import { listening } from './listener.ts';
 
-const started: Listener[] = [];
-afterEach(async () => {
-  for (const listener of started.splice(0)) await listener.stop();
-});
-
-async function listen(handler: Handler, options?: ListenerOptions): Promise<Listener> {
-  const listener = await listenWith(handler, options);
-  started.push(listener);
-  return listener;
-}
+const listen = listening();
 
 /** Replies of so many bytes whose memory is spoilt when it is given back. */
 function lending(bytes: number) {

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
-import type { Handler } from '../../src/gateway/layers.ts';
+import { describe, expect, test } from 'vitest';
 import {
   type Call,
   okOutcome,
@@ -13,18 +12,9 @@ import {
 import { RpcError } from '../../src/protocol/errors.ts';
 import { idOf } from '../../src/protocol/message.ts';
 import { call, openCall, requestText } from '../support/modern-client.ts';
-import { type Listener, type ListenerOptions, listenWith, replyTo } from './listener.ts';
+import { listening, replyTo } from './listener.ts';
 
-const started: Listener[] = [];
-afterEach(async () => {
-  for (const listener of started.splice(0)) await listener.stop();
-});
-
-async function listen(handler: Handler, options?: ListenerOptions): Promise<Listener> {
-  const listener = await listenWith(handler, options);
-  started.push(listener);
-  return listener;
-}
+const listen = listening();
 
 const notice = (text = 'x'): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"x":"${text}"}}`);
